@@ -1,0 +1,64 @@
+# Everything a person or CI runs. Each target sets up what it needs, once: one virtual environment in .venv, RocketMQ's
+# jars in a cache outside the tree ($ROCKETFLEET_CACHE, default ~/.cache/rocketfleet). `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEV := $(VENV)/.installed-dev
+
+# Extra arguments for pytest, e.g. make unit ARGS="-k frame -x"
+ARGS ?=
+
+.PHONY: help demo test e2e bench check fmt clean setup jars unit
+
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(DEV) ## a real RocketMQ on loopback and, once the local backend exists, a group scaled 2 → 4 → 1 under traffic
+	@$(BIN)/rocketfleet demo
+
+test: check jars ## lint, types, unit and property tests, and the tests on a real broker
+	@$(BIN)/pytest tests/unit tests/broker $(ARGS)
+
+unit: $(DEV) ## only the tests that need no broker
+	@$(BIN)/pytest tests/unit $(ARGS)
+
+e2e: ## end to end on a kind cluster (not built yet)
+	@echo "make e2e: there is no operator to test on a cluster yet; tests/cluster/README.md says what comes here." >&2
+	@exit 1
+
+bench: jars ## the benchmarks, each against a peer measured in the same run
+	@for b in decode allocate produce; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
+
+check: $(DEV) ## formatting, lint, types, layers, and the project's own rules
+	@$(BIN)/ruff format --check --quiet . || { echo "formatting: run 'make fmt'" >&2; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@$(BIN)/pytest -q tests/unit/test_project.py
+
+fmt: $(DEV) ## format the code and fix what the linter can fix
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+clean: ## remove the environment and every generated file; the cache outside the tree stays
+	@if [ -x $(BIN)/rocketfleet ] && [ -d .rocketfleet/broker ]; then $(BIN)/rocketfleet broker stop || true; fi
+	rm -rf $(VENV) .rocketfleet .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build
+	@find operator tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup: $(DEV) ## only the virtual environment
+
+jars: $(DEV) ## only RocketMQ's jars, into the cache
+	@$(BIN)/rocketfleet broker fetch
+
+$(DEV): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "rocketfleet needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Set PYTHON=…" >&2; exit 1; }
+	@echo "setting up $(VENV): once, about a minute"
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
+	@touch $@

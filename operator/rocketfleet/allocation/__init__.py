@@ -1,0 +1,1 @@
+"""Who owns which queue: one strategy a file, each a pure function of (group, me, members, queues)."""

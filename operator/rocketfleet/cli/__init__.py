@@ -1,0 +1,1 @@
+"""`rocketfleet …`: one file a command. Installed as `kubectl-rocketfleet` too."""

@@ -1,0 +1,1 @@
+"""Sending: queue choice, latency fault tolerance, batches, order, delay, transactions."""
