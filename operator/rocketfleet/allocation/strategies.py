@@ -1,0 +1,124 @@
+"""The strategies by name, and the one difference between them that a consumer must know: what it has to be asked about.
+
+Java's strategies are asked about one topic at a time (scope TOPIC), Balanced about all topics of the group at once
+(scope GROUP). Both are an `Allocate`; asked about the wrong set of queues either would answer, and wrongly.
+`allocate_group` asks each as it must be asked.
+
+A strategy has Java's short name, as in the `allocate` command and in logs, and the name that it has in a manifest.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+
+from rocketfleet.allocation.averagely import averagely
+from rocketfleet.allocation.averagely_by_circle import averagely_by_circle
+from rocketfleet.allocation.balanced import balanced
+from rocketfleet.allocation.config import config
+from rocketfleet.allocation.consistent_hash import DEFAULT_VIRTUAL_NODES, check_virtual_nodes, consistent_hash
+from rocketfleet.allocation.java_order import sort_members, sort_queues
+from rocketfleet.allocation.machine_room import machine_room
+from rocketfleet.allocation.machine_room_nearby import machine_room_nearby
+from rocketfleet.allocation.request import Allocate, AllocationError, Request
+from rocketfleet.wire.queue import MessageQueue
+
+
+class Scope(Enum):
+    """Which queues a request to a strategy must hold."""
+
+    TOPIC = "topic"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A strategy with its parameters bound."""
+
+    name: str
+    scope: Scope
+    allocate: Allocate
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What the strategies can be told; each reads only its own."""
+
+    virtual_nodes: int = DEFAULT_VIRTUAL_NODES  # ConsistentHash
+    rooms: Collection[str] | None = None  # MachineRoom
+    queues: Sequence[MessageQueue] | None = None  # Config
+    inner: Strategy | None = None  # MachineRoomNearby, as are the next two
+    room_of_queue: Callable[[MessageQueue], str] | None = None
+    room_of_member: Callable[[str], str] | None = None
+
+
+def _consistent_hash(parameters: Parameters) -> Strategy:
+    check_virtual_nodes(parameters.virtual_nodes)
+    allocate = partial(consistent_hash, virtual_nodes=parameters.virtual_nodes)
+    return Strategy("CONSISTENT_HASH", Scope.TOPIC, allocate)
+
+
+def _machine_room_nearby(parameters: Parameters) -> Strategy:
+    if parameters.inner is None:
+        raise AllocationError("allocateMessageQueueStrategy is null")
+    if parameters.room_of_queue is None or parameters.room_of_member is None:
+        raise AllocationError("machineRoomResolver is null")
+    allocate = partial(
+        machine_room_nearby,
+        inner=parameters.inner.allocate,
+        room_of_queue=parameters.room_of_queue,
+        room_of_member=parameters.room_of_member,
+    )
+    # Rooms part queues and members and nothing else, so what is within them is asked about whatever it would be asked
+    # without them.
+    return Strategy(f"MACHINE_ROOM_NEARBY-{parameters.inner.name}", parameters.inner.scope, allocate)
+
+
+_BUILDERS: dict[str, Callable[[Parameters], Strategy]] = {
+    "AVG": lambda _: Strategy("AVG", Scope.TOPIC, averagely),
+    "AVG_BY_CIRCLE": lambda _: Strategy("AVG_BY_CIRCLE", Scope.TOPIC, averagely_by_circle),
+    "CONSISTENT_HASH": _consistent_hash,
+    "CONFIG": lambda given: Strategy("CONFIG", Scope.TOPIC, partial(config, queues=given.queues)),
+    "MACHINE_ROOM": lambda given: Strategy("MACHINE_ROOM", Scope.TOPIC, partial(machine_room, rooms=given.rooms)),
+    "MACHINE_ROOM_NEARBY": _machine_room_nearby,
+    "BALANCED": lambda _: Strategy("BALANCED", Scope.GROUP, balanced),
+}
+
+MANIFEST_NAMES: dict[str, str] = {
+    "Averagely": "AVG",
+    "AveragelyByCircle": "AVG_BY_CIRCLE",
+    "ConsistentHash": "CONSISTENT_HASH",
+    "Config": "CONFIG",
+    "MachineRoom": "MACHINE_ROOM",
+    "MachineRoomNearby": "MACHINE_ROOM_NEARBY",
+    "Balanced": "BALANCED",
+}
+SHORT_NAMES: tuple[str, ...] = tuple(_BUILDERS)
+
+_NO_PARAMETERS = Parameters()
+
+
+def build(name: str, parameters: Parameters = _NO_PARAMETERS) -> Strategy:
+    """The strategy of that name, short or as in a manifest. A wrong name or parameter is an AllocationError."""
+    builder = _BUILDERS.get(MANIFEST_NAMES.get(name, name))
+    if builder is None:
+        raise AllocationError(f"there is no strategy {name!r}; there are {', '.join(SHORT_NAMES)}")
+    return builder(parameters)
+
+
+def allocate_group(strategy: Strategy, request: Request) -> list[MessageQueue]:
+    """The member's queues of all topics: sorts both lists as Java's rebalance does, then asks once, or once a topic.
+
+    A queue that is answered twice (Config answers the same to every topic) is one.
+    """
+    members = sort_members(request.members)
+    queues = sort_queues(set(request.queues))
+    if strategy.scope is Scope.GROUP:
+        return strategy.allocate(replace(request, members=members, queues=queues))
+    topics: dict[str, list[MessageQueue]] = {}
+    for queue in queues:
+        topics.setdefault(queue.topic, []).append(queue)
+    share: dict[MessageQueue, None] = {}
+    for of_topic in topics.values():
+        share.update(dict.fromkeys(strategy.allocate(replace(request, members=members, queues=of_topic))))
+    return list(share)
