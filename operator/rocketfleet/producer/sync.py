@@ -1,0 +1,185 @@
+"""The producer for code that has no event loop: the same methods, blocking, from any number of threads.
+
+It runs an event loop of its own in a daemon thread, with an ordinary producer in it. A blocked caller costs nothing
+there, so sixteen threads that send share one connection a broker, and their requests leave together.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from rocketfleet.client.config import ClientConfig
+from rocketfleet.producer.errors import ProducerClosed
+from rocketfleet.producer.options import ProducerOptions
+from rocketfleet.producer.producer import Producer
+from rocketfleet.producer.result import BatchResult, SendResult
+from rocketfleet.producer.sharding import Selector, ShardingKey
+from rocketfleet.producer.transaction import TransactionListener, TransactionResult
+from rocketfleet.wire.message import Message
+from rocketfleet.wire.queue import MessageQueue
+
+if TYPE_CHECKING:
+    import concurrent.futures
+
+T = TypeVar("T")
+
+
+class SyncProducer:
+    """`with SyncProducer(config, group="orders") as producer: producer.send(Message("topic", b"body"))`
+
+    Listeners of transactions run as they do in Producer: coroutine functions in the producer's loop, plain ones in a
+    thread.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        group: str,
+        options: ProducerOptions | None = None,
+        *,
+        transactions: TransactionListener | None = None,
+    ) -> None:
+        self._producer = Producer(config, group, options, transactions=transactions)
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    # -- life
+
+    def start(self) -> None:
+        """Start the thread and the producer in it."""
+        with self._lock:
+            if self._closed:
+                raise ProducerClosed("the producer is closed; make a new one")
+            if self._thread is not None:
+                raise ProducerClosed("the producer is started already")
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(
+                target=self._run, args=(self._loop,), name=f"producer {self._producer.group}", daemon=True
+            )
+            self._thread.start()
+        self._call(self._producer.start())
+
+    def close(self) -> None:
+        """Send what is waiting, sign off, and end the thread. Calling it again does nothing."""
+        with self._lock:
+            already, self._closed = self._closed, True
+            loop, thread = self._loop, self._thread
+        if already or loop is None or thread is None:
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(self._producer.close(), loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @staticmethod
+    def _run(loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_forever()
+        # What is still running was started by callers that no longer wait.
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+
+    # -- sending
+
+    def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        sharding_key: ShardingKey | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """See Producer.send."""
+        return self._call(
+            self._producer.send(message, queue=queue, sharding_key=sharding_key, selector=selector, timeout=timeout)
+        )
+
+    def submit(
+        self,
+        message: Message,
+        on_done: Callable[["concurrent.futures.Future[SendResult]"], None] | None = None,
+        *,
+        queue: MessageQueue | None = None,
+        sharding_key: ShardingKey | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> "concurrent.futures.Future[SendResult]":
+        """Send without waiting. `on_done` is called with the future, in the producer's thread: it should be brief."""
+        future = self._submit(
+            self._producer.send(message, queue=queue, sharding_key=sharding_key, selector=selector, timeout=timeout)
+        )
+        if on_done is not None:
+            future.add_done_callback(on_done)
+        return future
+
+    def send_batch(
+        self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout: float | None = None
+    ) -> BatchResult:
+        """See Producer.send_batch."""
+        return self._call(self._producer.send_batch(messages, queue=queue, timeout=timeout))
+
+    def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        sharding_key: ShardingKey | None = None,
+        selector: Selector | None = None,
+    ) -> str:
+        """See Producer.send_oneway."""
+        return self._call(
+            self._producer.send_oneway(message, queue=queue, sharding_key=sharding_key, selector=selector)
+        )
+
+    def send_in_transaction(
+        self, message: Message, argument: Any = None, *, check_after: int | None = None
+    ) -> TransactionResult:
+        """See Producer.send_in_transaction."""
+        return self._call(self._producer.send_in_transaction(message, argument, check_after=check_after))
+
+    def queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """See Producer.queues."""
+        return self._call(self._producer.queues(topic))
+
+    # -- between the threads
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        with self._lock:
+            loop = self._loop
+            if self._closed or loop is None:
+                work.close()
+                raise ProducerClosed("the producer is closed" if self._closed else "the producer is not started yet")
+            if threading.current_thread() is self._thread:
+                work.close()
+                raise RuntimeError(
+                    "a callback in the producer's own thread cannot wait for the producer: call it from another thread"
+                )
+            return asyncio.run_coroutine_threadsafe(work, loop)
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        future = self._submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # interrupted: nobody waits for it any longer
+            raise

@@ -1,0 +1,131 @@
+"""What a producer does besides sending: heartbeats, probes of failing brokers, a look for brokers that were gone.
+
+A heartbeat tells a broker which connection belongs to which producer group. The broker needs it for one thing: to ask
+about a transaction that was not ended. So it goes out at once on every new connection, not only every half minute, or
+a broker that has restarted could not ask for up to that long.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+
+from rocketfleet.client import broker_members, broker_offsets, fanout
+from rocketfleet.client.client import Client
+from rocketfleet.client.errors import NoBroker, RocketMQError
+from rocketfleet.producer.faults import FaultTable
+from rocketfleet.producer.publishing import Publishing
+from rocketfleet.wire.bodies import HeartbeatData, ProducerData
+
+_log = logging.getLogger(__name__)
+_LOOK_EVERY = 0.5
+_UNREGISTER_PATIENCE = 1.0
+
+
+class Upkeep:
+    """The background of one producer; `start` and `stop` it."""
+
+    def __init__(
+        self,
+        client: Client,
+        group: str,
+        publishing: Publishing,
+        faults: FaultTable | None,
+        *,
+        heartbeat_interval: float,
+        probe_timeout: float,
+    ) -> None:
+        self._client = client
+        self._group = group
+        self._publishing = publishing
+        self._faults = faults
+        self._heartbeat_interval = heartbeat_interval
+        self._probe_timeout = probe_timeout
+        self._heartbeat = HeartbeatData(client_id=client.client_id, producer_data_set=(ProducerData(group),))
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unsubscribe: Callable[[], None] | None = None
+        self._silent: set[str] = set()  # addresses whose failure to take a heartbeat has been logged
+
+    def start(self) -> None:
+        """Begin. Needs a running event loop."""
+        self._unsubscribe = self._client.remoting.on_connect(self._connected)
+        self._spawn(self._beat_forever(), "heartbeats")
+        self._spawn(self._look_forever(), "probes")
+
+    async def stop(self) -> None:
+        """End, and tell the brokers that this producer is gone."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        connected = set(self._client.remoting.connected)
+        await fanout.each([address for address in self._masters() if address in connected], self._unregister)
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=f"producer {self._group}: {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _masters(self) -> list[str]:
+        addresses = []
+        for broker in self._publishing.brokers():
+            with contextlib.suppress(NoBroker):
+                addresses.append(self._client.master(broker))
+        return addresses
+
+    # -- heartbeats
+
+    def _connected(self, address: str) -> None:
+        if address in self._masters():
+            self._spawn(self._beat(address), f"heartbeat to {address}")
+
+    async def _beat_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._heartbeat_interval)
+            self._publishing.drop_unused()
+            await fanout.each(self._masters(), self._beat)
+
+    async def _beat(self, address: str) -> None:
+        try:
+            await broker_members.heartbeat(self._client.remoting, address, self._heartbeat)
+        except RocketMQError as error:
+            if address not in self._silent:
+                self._silent.add(address)
+                _log.warning("heartbeat of producer group %s: %s (logged once)", self._group, error)
+        else:
+            self._silent.discard(address)
+
+    async def _unregister(self, address: str) -> None:
+        await broker_members.unregister(
+            self._client.remoting,
+            address,
+            self._client.client_id,
+            producer_group=self._group,
+            timeout=_UNREGISTER_PATIENCE,
+        )
+
+    # -- brokers that are gone
+
+    async def _look_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            self._publishing.look_for_absent_brokers()
+            if self._faults is not None:
+                await fanout.each(self._faults.due_for_probe(), self._probe)
+
+    async def _probe(self, broker: str) -> None:
+        assert self._faults is not None
+        queue = self._publishing.topic_on(broker)
+        if queue is None:
+            self._faults.forget([broker])  # no route names it; if it comes back it comes as new
+            return
+        try:
+            address = self._client.master(broker)
+            await broker_offsets.max_offset(self._client.remoting, address, queue, timeout=self._probe_timeout)
+        except RocketMQError:
+            return
+        if self._faults.came_back(broker):
+            _log.info("broker %s answers again and is used again", broker)
