@@ -1,0 +1,1 @@
+"""Consuming: rebalance, ownership and handover, pull, concurrent and orderly consumption, offsets, shutdown."""

@@ -1,0 +1,143 @@
+"""Being a member of the group: heartbeats, who the others are, and leaving.
+
+The brokers know a group's members from their heartbeats. All members must see the same list to agree on who owns
+what, so all ask the same broker: the first by name that answers, of those that have the group's topics.
+
+A member that was in the list and is no longer has *departed*; that is remembered for a while, because its locks are
+not released by anybody but us. One that comes back is a member again.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Iterable
+
+from rocketfleet.client import broker_members, fanout
+from rocketfleet.client.client import Client
+from rocketfleet.client.errors import RocketMQError
+from rocketfleet.consumer.settings import ConsumerSettings
+from rocketfleet.consumer.subscription import Subscription
+from rocketfleet.wire.bodies import ConsumerData, ConsumerRunningInfo, ConsumeType, HeartbeatData
+
+_log = logging.getLogger(__name__)
+_REMEMBERED = 180.0  # seconds; longer than a lock lives
+_TIMEOUT = 3.0
+
+
+class Membership:
+    """This member's place in its group."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ConsumerSettings,
+        subscriptions: Iterable[Subscription],
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._seen: frozenset[str] = frozenset()
+        self._departed: dict[str, float] = {}
+        data = ConsumerData(
+            group_name=settings.group,
+            consume_type=ConsumeType.PUSH,
+            message_model=settings.message_model,
+            consume_from_where=settings.consume_from_where,
+            subscription_data_set=tuple(subscription.data for subscription in subscriptions),
+        )
+        self._heartbeat = HeartbeatData(client_id=client.client_id, consumer_data_set=(data,))
+
+    # -- heartbeats ---------------------------------------------------------------------------------------------------
+
+    async def heartbeat(self) -> int:
+        """Tell every replica that we are here, slaves too, for they may serve our pulls. How many heard it."""
+        answers = await self._client.each_replica(self._one_heartbeat)
+        for address, error in answers.errors.items():
+            _log.warning("no heartbeat to %s: %s", address, error)
+        return len(answers.results)
+
+    async def heartbeat_to(self, address: str) -> None:
+        """Tell one broker, whose connection is new: until then it does not count us in."""
+        if address in self._client.brokers.all_addresses():
+            try:
+                await self._one_heartbeat(address)
+            except RocketMQError as error:
+                _log.warning("no heartbeat to %s: %s", address, error)
+
+    async def _one_heartbeat(self, address: str) -> None:
+        await broker_members.heartbeat(self._client.remoting, address, self._heartbeat, timeout=_TIMEOUT)
+
+    async def leave(self) -> None:
+        """Leave the group at every broker; the others are told at once."""
+
+        async def one(address: str) -> None:
+            await broker_members.unregister(
+                self._client.remoting,
+                address,
+                self._client.client_id,
+                consumer_group=self._settings.group,
+                timeout=_TIMEOUT,
+            )
+
+        answers = await self._client.each_replica(one)
+        for address, error in answers.errors.items():
+            _log.warning("%s was not told that we leave; it notices by itself: %s", address, error)
+
+    # -- the others ---------------------------------------------------------------------------------------------------
+
+    async def members(self, brokers: Iterable[str]) -> tuple[str, ...] | None:
+        """The group's members by the first of these brokers that answers; None if none does."""
+        for broker in sorted(set(brokers)):
+            try:
+                members = await self._ask(broker)
+            except RocketMQError as error:
+                _log.warning("%s does not say who is in group %s: %s", broker, self._settings.group, error)
+                continue
+            self.note(members)
+            return members
+        return None
+
+    async def departed(self, broker: str) -> frozenset[str]:
+        """Members that have left of late, after a fresh look at this broker's list."""
+        if not self._departed:
+            return frozenset()
+        present = await self._ask(broker)
+        for member in present:
+            self._departed.pop(member, None)
+        return frozenset(self._departed)
+
+    def note(self, members: Iterable[str]) -> None:
+        """Remember who was there and is no longer."""
+        now, present = self._clock(), frozenset(members)
+        for member in self._seen - present - {self._client.client_id}:
+            self._departed[member] = now
+        self._departed = {
+            member: left
+            for member, left in self._departed.items()
+            if member not in present and now - left < _REMEMBERED
+        }
+        self._seen = present
+
+    async def _ask(self, broker: str) -> tuple[str, ...]:
+        address = self._client.master(broker)
+        return await broker_members.consumer_ids(self._client.remoting, address, self._settings.group, timeout=_TIMEOUT)
+
+    # -- what the others hold -----------------------------------------------------------------------------------------
+
+    async def ask_after(
+        self, members: Iterable[str], broker: str, timeout: float
+    ) -> fanout.Partial[ConsumerRunningInfo]:
+        """Ask members, through a broker, what they hold. Each has `timeout` to answer."""
+        address = self._client.master(broker)
+        return await fanout.each(
+            members,
+            lambda member: broker_members.running_info(
+                self._client.remoting, address, self._settings.group, member, timeout=timeout
+            ),
+        )
+
+
+def jittered(seconds: float) -> float:
+    """A little off the beat, so that a group's members do not all call in the same instant."""
+    return seconds * random.uniform(0.9, 1.1)  # noqa: S311 - not a secret

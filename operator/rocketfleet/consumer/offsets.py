@@ -1,0 +1,94 @@
+"""Where a group stands at the broker: read when a queue is taken over, written as messages are finished.
+
+Written offsets never go back. The broker would accept anything (backwards, beyond the end, for queues that do not
+exist), so the guard is here: what is told to the broker is what is higher than what it was told last. An asked-for
+reset is the one exception, and starts a new count.
+
+Reading tells "no offset stored" from every kind of failure: a failure is raised and tried again, never taken for
+"none".
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from rocketfleet.client import broker_offsets
+from rocketfleet.client.client import Client
+from rocketfleet.client.errors import RocketMQError
+from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
+from rocketfleet.consumer.start_offset import Start, start_without_offset
+from rocketfleet.wire.queue import MessageQueue
+
+_log = logging.getLogger(__name__)
+
+
+class BrokerOffsets:
+    """The offsets of a clustering group."""
+
+    def __init__(self, client: Client, settings: ConsumerSettings) -> None:
+        self._client = client
+        self._settings = settings
+        self._told: dict[MessageQueue, int] = {}
+
+    async def start(self, queue: MessageQueue) -> int:
+        """Where to begin: the stored offset, or what consumeFromWhere says if there is none."""
+        remoting, group = self._client.remoting, self._settings.group
+        master = self._client.master(queue.broker)
+        stored = await broker_offsets.query_offset(
+            remoting, master, group, queue, zero_if_not_found=self._settings.initial_offset is InitialOffset.NATIVE
+        )
+        if stored is not None:
+            self._told[queue] = stored
+            return stored
+        start = start_without_offset(self._settings.consume_from_where, queue.topic)
+        if start is Start.BEGINNING:
+            offset = 0
+        elif start is Start.END:
+            offset = await broker_offsets.max_offset(remoting, master, queue)
+        else:
+            assert self._settings.consume_timestamp is not None
+            offset = await broker_offsets.search_offset(
+                remoting, master, queue, int(self._settings.consume_timestamp * 1000)
+            )
+        self._told.pop(queue, None)
+        _log.info("%s: group %s has no offset, it starts at %d (%s)", queue, group, offset, start.name.lower())
+        return offset
+
+    def is_news(self, queue: MessageQueue, offset: int) -> bool:
+        """Whether the broker has not been told this offset, or a higher one."""
+        return offset > self._told.get(queue, -1)
+
+    def note(self, queue: MessageQueue, offset: int) -> None:
+        """The broker is being told this offset along with a pull."""
+        if offset > self._told.get(queue, -1):
+            self._told[queue] = offset
+
+    async def persist(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Tell the brokers what they do not know yet. One that does not answer is logged, and told next time."""
+
+        async def one(queue: MessageQueue, offset: int) -> None:
+            try:
+                await self.confirm(queue, offset)
+            except RocketMQError as error:
+                _log.warning("%s: offset %d was not committed, it is tried again: %s", queue, offset, error)
+
+        await asyncio.gather(*(one(queue, offset) for queue, offset in offsets.items() if self.is_news(queue, offset)))
+
+    async def confirm(self, queue: MessageQueue, offset: int, *, timeout: float | None = None) -> None:
+        """Tell the broker and wait for its reply, also if it was told along with a pull, which has no receipt."""
+        if offset < self._told.get(queue, -1):
+            return
+        stored = await broker_offsets.update_offset(
+            self._client.remoting,
+            self._client.master(queue.broker),
+            self._settings.group,
+            queue,
+            offset,
+            timeout=timeout,
+        )
+        if stored:  # else the group was reset meanwhile: the next pull says where to
+            self._told[queue] = offset
+
+    def forget(self, queue: MessageQueue) -> None:
+        """The queue was given up, or reset: what was told no longer counts."""
+        self._told.pop(queue, None)

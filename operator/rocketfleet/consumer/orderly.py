@@ -1,0 +1,290 @@
+"""Orderly consumption: one flow of messages a queue, in the order of their offsets.
+
+A lane is served by one worker at a time, for at most a minute in one turn, so that a full queue does not keep a
+worker from the others. A message that fails stays where it is: the queue pauses (`suspend_current_queue_time`, or
+what the handler says) and the handler gets the same message again, with its count of tries raised, until it has had
+`max_reconsume_times` tries; then it goes to the dead letters and the queue goes on. If the dead letters do not take
+it, it is tried again in place.
+
+With auto-commit every handled message may be committed. Without it the handler decides: SUCCESS only moves on, COMMIT
+makes everything since the last commit committable, ROLLBACK gives all of that again after a pause.
+
+A queue that is not under its lock and within its lease is not delivered: `may_begin` sees to that, here as
+everywhere.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any
+
+from rocketfleet.consumer.handler import Handler
+from rocketfleet.consumer.lane import Lane
+from rocketfleet.consumer.pace import Pace
+from rocketfleet.consumer.process_queue import Run, next_batch
+from rocketfleet.consumer.results import DEAD_LETTER_LEVEL, ConsumeResult, Retry, judge
+from rocketfleet.consumer.settings import ConsumerSettings
+from rocketfleet.consumer.tally import Tally
+from rocketfleet.consumer.tasks import Tasks
+from rocketfleet.consumer.threads import Threads
+from rocketfleet.wire.message import ReceivedMessage
+
+_log = logging.getLogger(__name__)
+TURN_SECONDS = 60.0
+RUN_LENGTH = 256
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 30.0
+TICK = 0.1
+
+SendBack = Callable[[ReceivedMessage, int], Awaitable[None]]
+_MessageRun = Run[ReceivedMessage]
+_Batch = list[ReceivedMessage]
+
+
+class OrderlyConsumption:
+    """See the module."""
+
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        handler: Handler,
+        send_back: SendBack,
+        *,
+        clock: Callable[[], float],
+        tally: Tally,
+    ) -> None:
+        self._settings = settings
+        self._handler = handler
+        self._send_back = send_back
+        self._clock = clock
+        self._tally = tally
+        self._loop = asyncio.get_running_loop()
+        self._lanes: set[Lane] = set()
+        self._busy: set[Lane] = set()  # served now, or pausing: must not be offered
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._workers: Threads | Tasks
+        name = f"consume-{settings.group}"
+        if handler.is_async:
+            self._workers = Tasks(self._serve_async, maximum=settings.consume_thread_max, name=name)
+        else:
+            self._workers = Threads(
+                self._serve,
+                minimum=settings.consume_thread_min,
+                maximum=settings.consume_thread_max,
+                pace=Pace(),
+                name=name,
+            )
+        self._ticker = self._loop.create_task(self._tick(), name=f"tick {settings.group}")
+
+    # -- what the consumer calls --------------------------------------------------------------------------------------
+
+    def open(self, lane: Lane) -> None:
+        self._lanes.add(lane)
+
+    def offer(self, lane: Lane) -> None:
+        """Messages were put into the lane's window."""
+        if lane not in self._busy and lane.window.buffered:
+            self._busy.add(lane)
+            self._workers.offer(lane)
+
+    def forget(self, lane: Lane) -> None:
+        self._lanes.discard(lane)
+
+    def dropped(self, lane: Lane) -> None:
+        """The lane's window was dropped: what the handler did not commit belongs to the next owner."""
+        if lane.uncommitted is not None:
+            run, _ = lane.uncommitted
+            lane.uncommitted = None
+            self._close(lane, run)
+
+    async def close(self) -> None:
+        self._ticker.cancel()
+        self._workers.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(self._ticker, *self._tasks, return_exceptions=True)
+
+    @property
+    def workers(self) -> int:
+        return self._workers.count
+
+    # -- serving a lane -----------------------------------------------------------------------------------------------
+    #
+    # A turn is a generator: it yields what the handler is to be called with and is sent the answer (or the exception),
+    # so that the rules stand here once for threads and tasks alike.
+
+    def _serve(self, lane: Lane) -> bool:
+        turn = self._turn(lane)
+        try:
+            argument = next(turn)
+            while True:
+                try:
+                    answer = self._handler.call(argument)
+                except Exception as error:
+                    answer = error
+                argument = turn.send(answer)
+        except StopIteration as end:
+            self._on_loop(self._turn_over, lane, end.value)
+        return False
+
+    async def _serve_async(self, lane: Lane) -> bool:
+        turn = self._turn(lane)
+        try:
+            argument = next(turn)
+            while True:
+                try:
+                    answer = await self._handler.call(argument)
+                except Exception as error:
+                    answer = error
+                argument = turn.send(answer)
+        except StopIteration as end:
+            self._turn_over(lane, end.value)
+        finally:
+            turn.close()
+        return False
+
+    def _turn(self, lane: Lane) -> Generator[Any, object, float | ReceivedMessage]:
+        """Serve the lane for a while. Ends with the pause before the next turn, or a message for the dead letters."""
+        window, batches = lane.window, self._handler.takes_batch
+        size = self._settings.consume_message_batch_max_size if batches else 1
+        run: _MessageRun | None
+        handled = 0  # how many of the run are handled, committed or not
+        if lane.uncommitted is not None:
+            run, handled = lane.uncommitted
+            lane.uncommitted = None
+        else:
+            run = window.take(max(RUN_LENGTH, size))
+        ends_at = self._clock() + TURN_SECONDS
+        try:
+            while run is not None:
+                batch = next_batch(run, size)
+                if not batch:
+                    if run.finished == len(run.messages):
+                        self._close(lane, run)
+                        handled = 0
+                        run = window.take(max(RUN_LENGTH, size))
+                        continue
+                    if window.extend(run, RUN_LENGTH):
+                        continue
+                    # Handled but not committed, and nothing more to take: the next turn goes on from here.
+                    lane.uncommitted, run = (run, handled), None
+                    return 0.0
+                now = self._clock()
+                if not window.may_begin(now) or now >= ends_at:
+                    return 0.0
+                run.begun_at = now
+                verdict, retry = self._judge(lane, batch, (yield batch if batches else batch[0]))
+                handled += len(batch)
+                if (verdict is ConsumeResult.SUCCESS and self._settings.auto_commit) or verdict is ConsumeResult.COMMIT:
+                    run.finished = handled
+                    lane.moved = True
+                elif verdict is not ConsumeResult.SUCCESS:
+                    self._tally.failed += 1
+                    if verdict is ConsumeResult.ROLLBACK:
+                        return self._pause(retry)
+                    dead = self._try_once_more(batch)
+                    return dead if dead is not None else self._pause(retry)
+        finally:
+            if run is not None:
+                self._close(lane, run)
+        return 0.0
+
+    def _close(self, lane: Lane, run: _MessageRun) -> None:
+        run.begun_at = math.inf
+        self._tally.handled += run.finished
+        run.window.finish(run)
+        lane.moved = True
+
+    def _judge(self, lane: Lane, batch: _Batch, answer: object) -> tuple[ConsumeResult, Retry]:
+        message = batch[0]
+        if isinstance(answer, Exception):
+            _log.error(
+                "handler %s raised on %s offset %d (message %s, time %d): the queue waits and tries it again",
+                self._handler.name,
+                lane.queue,
+                message.queue_offset,
+                message.msg_id,
+                message.reconsume_times + 1,
+                exc_info=answer,
+            )
+            return ConsumeResult.SUSPEND, Retry()
+        try:
+            return judge(answer)
+        except TypeError as error:
+            _log.error("handler %s, %s offset %d: %s", self._handler.name, lane.queue, message.queue_offset, error)
+            return ConsumeResult.SUSPEND, Retry()
+
+    def _try_once_more(self, batch: _Batch) -> ReceivedMessage | None:
+        """Count the try. The message that has had all of its tries, if there is one."""
+        limit = self._settings.max_reconsume_times
+        for message in batch:
+            if 0 <= limit <= message.reconsume_times:
+                return message
+            message.reconsume_times += 1
+        return None
+
+    def _pause(self, retry: Retry) -> float:
+        seconds = self._settings.suspend_current_queue_time if retry.seconds is None else retry.seconds
+        return min(max(seconds, SHORTEST_PAUSE), LONGEST_PAUSE)
+
+    # -- between turns, on the event loop -----------------------------------------------------------------------------
+
+    def _turn_over(self, lane: Lane, outcome: float | ReceivedMessage) -> None:
+        if lane.window.dropped:
+            self.dropped(lane)
+        if isinstance(outcome, ReceivedMessage):
+            self._start(self._bury(lane, outcome))
+        elif outcome > 0:
+            self._loop.call_later(outcome, self._next_turn, lane)
+        else:
+            self._next_turn(lane)
+
+    def _next_turn(self, lane: Lane) -> None:
+        self._busy.discard(lane)
+        # A lane outside its lease is offered again by the tick, when it is back inside.
+        if lane.window.may_begin(self._clock()):
+            self.offer(lane)
+
+    async def _bury(self, lane: Lane, message: ReceivedMessage) -> None:
+        """Send the message at the front of the buffer to the dead letters; it stays there if they do not take it."""
+        try:
+            if lane.window.may_begin(self._clock()):
+                await self._send_back(message, DEAD_LETTER_LEVEL)
+                run = lane.window.take(1)
+                if run is not None:
+                    run.finished = next_batch(run, 1) == [message]
+                    lane.window.finish(run)
+                _log.error(
+                    "%s offset %d goes to the dead letters after all its tries", lane.queue, message.queue_offset
+                )
+        except Exception as error:
+            self._tally.send_back_failed += 1
+            _log.warning(
+                "%s offset %d could not be sent to the dead letters (%s); the handler gets it again",
+                lane.queue,
+                message.queue_offset,
+                error,
+            )
+            await asyncio.sleep(self._settings.suspend_current_queue_time)
+        finally:
+            self._next_turn(lane)
+
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _on_loop(self, call: Callable[..., None], *args: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call, *args)
+        except RuntimeError:
+            _log.debug("the event loop is closed")
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            now = self._clock()
+            for lane in list(self._lanes):
+                if lane not in self._busy and lane.window.buffered and lane.window.may_begin(now):
+                    self.offer(lane)
+            self._workers.nudge()

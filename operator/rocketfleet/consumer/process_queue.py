@@ -1,0 +1,315 @@
+"""What is in flight on one queue, and which offset may be committed because of it.
+
+Theory. A queue's messages pass through this window in order: pulled messages are *buffered*; a worker *takes* a run
+of them off the front; it begins them one by one, and each *finishes*, well or not. The offset that may be committed
+is the lowest one not finished: everything below it was handled, so whoever starts there loses nothing and repeats
+only what was in flight.
+
+Four decisions make this cheap and right:
+
+- The unit of hand-out is the *run*, not the message: a consecutive slice of the buffer that one worker handles front
+  to back. How much of it is finished is one integer, and the bookkeeping is paid once a run. With a handler that does
+  nothing a run is hundreds of messages; with a slow one it is a single message. Java keeps a sorted tree of messages
+  for this.
+- A run's messages that are not begun are an iterator, and beginning one is `next`, which the interpreter does in one
+  piece. So they can be *reclaimed* from another thread at any moment: each message goes to exactly one side, without
+  a lock for each message.
+- A message that failed and could not be sent back to the broker is *held*: it left its run but is not finished, and
+  it blocks the committable offset until it is.
+- When the queue goes to another member (`drop`), what was not begun is thrown away at once: it belongs to the next
+  owner. What has begun finishes and counts; the lowest offset thrown away is a *barrier* that no commit passes.
+
+The lease stands here too, because it is asked in the same breath: past `lease_until` nothing is begun.
+
+Threads: workers take and finish runs while the event loop puts and reads. A lock guards the sets. A worker moves
+`run.finished` on without it: a single store, which a reader sees either before or after, and both are true.
+"""
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Generic, Protocol, TypeVar
+
+
+class Buffered(Protocol):
+    """What the window needs to know of a message."""
+
+    queue_offset: int
+    body_length: int
+
+
+M = TypeVar("M", bound=Buffered)
+
+
+class Run(Generic[M]):
+    """A consecutive slice of one queue's messages in the hands of one worker."""
+
+    __slots__ = ("begun_at", "finished", "messages", "pending", "window")
+
+    def __init__(self, window: "ProcessQueue[M]", messages: list[M]) -> None:
+        self.window = window
+        self.messages = messages
+        self.pending: Iterator[M] = iter(messages)  # not begun; whoever calls `next` has the message
+        self.finished = 0  # how many from the front are done; only the worker moves it
+        self.begun_at = math.inf  # when the message at `finished` was begun; inf: none is being handled
+
+
+class ProcessQueue(Generic[M]):
+    """The window of one queue during one ownership. After `drop` it only winds down; the next ownership has its own."""
+
+    __slots__ = (
+        "_barrier",
+        "_buffer",
+        "_count",
+        "_held",
+        "_lock",
+        "_next",
+        "_open",
+        "_size",
+        "dropped",
+        "lease_until",
+        "on_progress",
+    )
+
+    def __init__(self, start_offset: int) -> None:
+        self._lock = threading.Lock()
+        self._buffer: deque[M] = deque()
+        self._open: set[Run[M]] = set()
+        self._held: dict[int, M] = {}
+        self._next = start_offset  # the offset after the last one seen
+        self._barrier: int | None = None  # the lowest offset thrown away
+        self._count = 0
+        self._size = 0
+        self.dropped = False
+        self.lease_until = math.inf  # inf: held without a lock (Eager, broadcasting)
+        self.on_progress: Callable[[], None] | None = (
+            None  # whoever waits for room or for the end; called from any thread
+        )
+
+    # -- filling ------------------------------------------------------------------------------------------------------
+
+    def put(self, messages: Sequence[M], next_offset: int) -> bool:
+        """Buffer what a pull brought; False if the window is dropped and the messages are somebody else's now.
+
+        `next_offset` is where the broker says to go on: beyond the last message when a filter left some out.
+        """
+        with self._lock:
+            if self.dropped:
+                return False
+            if messages and messages[0].queue_offset < self._next:
+                messages = [m for m in messages if m.queue_offset >= self._next]
+            self._buffer.extend(messages)
+            self._count += len(messages)
+            self._size += sum([m.body_length for m in messages])
+            self._next = max(self._next, next_offset)
+            return True
+
+    # -- handing out --------------------------------------------------------------------------------------------------
+
+    def take(self, limit: int) -> Run[M] | None:
+        """The next run of at most `limit` messages, or None when nothing is buffered."""
+        with self._lock:
+            messages = self._pop(limit)
+            if not messages:
+                return None
+            run = Run(self, messages)
+            self._open.add(run)
+            return run
+
+    def extend(self, run: Run[M], limit: int) -> bool:
+        """Take more messages into an open run that has none left to begin: its worker goes on before it commits."""
+        with self._lock:
+            more = self._pop(limit) if run in self._open else []
+            run.messages.extend(more)
+            run.pending = iter(more)
+            return bool(more)
+
+    def may_begin(self, now: float) -> bool:
+        """Asked before each message: does this queue still belong to us?"""
+        return not self.dropped and now < self.lease_until
+
+    def finish(self, run: Run[M]) -> None:
+        """The worker is done with the run. What it did not finish is buffered again, or thrown away if dropped."""
+        with self._lock:
+            if run not in self._open:
+                return  # it was expired under its worker
+            self._open.remove(run)
+            self._forget(run.messages[: run.finished])
+            self._return(run.messages[run.finished :])
+            wake = self.on_progress
+        if wake is not None:
+            wake()
+
+    def reclaim(self, run: Run[M]) -> int:
+        """Take back what the run's worker has not begun, so that others can have it. Returns how many messages."""
+        with self._lock:
+            return self._reclaim(run)
+
+    def expire(self, run: Run[M]) -> list[M]:
+        """Take away the message (or batch) that a worker hangs on, and hold it; the rest of its run is buffered again.
+
+        The caller settles what is held (sends it back, then `release`s it). What the worker does afterwards is ignored.
+        """
+        with self._lock:
+            if run not in self._open:
+                return []
+            self._reclaim(run)
+            self._open.remove(run)
+            self._forget(run.messages[: run.finished])
+            stuck = run.messages[run.finished :]
+            for message in stuck:
+                self._held[message.queue_offset] = message
+            return stuck
+
+    def is_open(self, run: Run[M]) -> bool:
+        """False once the run was expired: its worker's results no longer count."""
+        return run in self._open
+
+    # -- failed messages ----------------------------------------------------------------------------------------------
+
+    def hold(self, message: M) -> None:
+        """The message failed and has to be settled. Called before the run moves past it, so no commit slips by."""
+        with self._lock:
+            self._held[message.queue_offset] = message
+            # `finish` takes it off with its run; it counts once more while it is held.
+            self._count += 1
+            self._size += message.body_length
+
+    def release(self, message: M) -> None:
+        """A held message is settled: sent back to the broker, or handled after all."""
+        with self._lock:
+            if self._held.pop(message.queue_offset, None) is not None:
+                self._forget([message])
+            wake = self.on_progress
+        if wake is not None:
+            wake()
+
+    def give_up(self, message: M) -> None:
+        """A held message will not be settled here: it belongs to the next owner, and no commit passes it."""
+        with self._lock:
+            if self._held.pop(message.queue_offset, None) is not None:
+                self._forget([message])
+                lowest = message.queue_offset
+                self._barrier = lowest if self._barrier is None else min(self._barrier, lowest)
+            wake = self.on_progress
+        if wake is not None:
+            wake()
+
+    # -- leaving ------------------------------------------------------------------------------------------------------
+
+    def drop(self) -> int:
+        """Stop: throw away what was not begun, and begin nothing more. Returns how many messages were thrown away."""
+        with self._lock:
+            before = self._count
+            self.dropped = True
+            for run in self._open:
+                self._reclaim(run)
+            thrown = list(self._buffer)
+            self._buffer.clear()
+            self._return(thrown)
+            wake = self.on_progress
+            count = before - self._count
+        if wake is not None:
+            wake()
+        return count
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def committable(self) -> int:
+        """The lowest offset not finished: what may be committed."""
+        with self._lock:
+            low = self._buffer[0].queue_offset if self._buffer else self._next
+            for run in self._open:
+                position = run.finished
+                if position < len(run.messages):
+                    low = min(low, run.messages[position].queue_offset)
+            if self._held:
+                low = min(low, *self._held)
+            if self._barrier is not None:
+                low = min(low, self._barrier)
+            return low
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next pull starts."""
+        return self._next
+
+    @property
+    def count(self) -> int:
+        """Messages buffered, in a run, or held. A run's messages leave the count together, when it ends."""
+        return self._count
+
+    @property
+    def size(self) -> int:
+        """Bytes of the bodies of those messages."""
+        return self._size
+
+    @property
+    def buffered(self) -> int:
+        return len(self._buffer)
+
+    @property
+    def span(self) -> int:
+        """Distance between the lowest unfinished and the highest seen offset: how far one stuck message lags behind."""
+        return self._next - self.committable if self._count else 0
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is in a worker's hands and nothing held: the committable offset is final."""
+        with self._lock:
+            return not self._open and not self._held
+
+    @property
+    def held(self) -> list[M]:
+        """The messages that failed and are not settled yet."""
+        with self._lock:
+            return list(self._held.values())
+
+    def begun_before(self, moment: float) -> list[Run[M]]:
+        """The runs whose current message was begun before `moment`: candidates for `reclaim` and `expire`."""
+        with self._lock:
+            return [run for run in self._open if run.begun_at < moment]
+
+    # -- under the lock -----------------------------------------------------------------------------------------------
+
+    def _pop(self, limit: int) -> list[M]:
+        buffer = self._buffer
+        if limit >= len(buffer):
+            messages = list(buffer)
+            buffer.clear()
+            return messages
+        pop = buffer.popleft
+        return [pop() for _ in range(limit)]
+
+    def _forget(self, messages: Sequence[M]) -> None:
+        self._count -= len(messages)
+        self._size -= sum([m.body_length for m in messages])
+
+    def _reclaim(self, run: Run[M]) -> int:
+        tail = list(run.pending)
+        if tail:
+            del run.messages[-len(tail) :]
+            self._return(tail)
+        return len(tail)
+
+    def _return(self, messages: Sequence[M]) -> None:
+        """Messages that were not finished: back to the front of the buffer, or thrown away if dropped."""
+        if not messages:
+            return
+        if self.dropped:
+            self._forget(messages)
+            lowest = min([m.queue_offset for m in messages])
+            self._barrier = lowest if self._barrier is None else min(self._barrier, lowest)
+        elif self._buffer and self._buffer[0].queue_offset < messages[-1].queue_offset:
+            # Runs end in any order, so what comes back may belong behind what came back before it.
+            self._buffer = deque(sorted([*messages, *self._buffer], key=lambda m: m.queue_offset))
+        else:
+            self._buffer.extendleft(reversed(messages))
+
+
+def next_batch(run: Run[M], size: int) -> list[M]:
+    """Begin up to `size` messages of the run at once."""
+    return list(islice(run.pending, size))

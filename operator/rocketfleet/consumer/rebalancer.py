@@ -1,0 +1,225 @@
+"""Finding out what is ours, and seeing to it: at start, on every notification, on request, and every twenty seconds
+anyway.
+
+A round reads the topics' queues (from the routes at hand), the group's members (from a broker) and, for strategies
+that want to know, who holds what; computes our share; and tells `Holdings` the difference. While what we hold is not
+what we were given, rounds follow each other every second.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from rocketfleet.allocation.owners import known_owners
+from rocketfleet.allocation.request import AllocationError, Request
+from rocketfleet.allocation.strategies import Scope, Strategy, allocate_group
+from rocketfleet.client.client import Client
+from rocketfleet.client.errors import NoRoute, RocketMQError
+from rocketfleet.consumer.holdings import Holdings
+from rocketfleet.consumer.membership import Membership, jittered
+from rocketfleet.consumer.rebalance import changes, is_settled
+from rocketfleet.consumer.settings import ConsumerSettings
+from rocketfleet.consumer.tally import Tally
+from rocketfleet.consumer.watch import watched_by
+from rocketfleet.wire.queue import MessageQueue
+
+_log = logging.getLogger(__name__)
+UNSETTLED_EVERY = 1.0
+ASK_TIMEOUT = 1.0  # what a member gets to say what it holds
+WATCH_TIMEOUT = 5.0  # what a watched member gets to answer
+
+
+class Rebalancer:
+    """See the module."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ConsumerSettings,
+        strategy: Strategy,
+        topics: tuple[str, ...],
+        membership: Membership,
+        holdings: Holdings,
+        heartbeat_soon: Callable[[], None],
+        *,
+        tally: Tally,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._strategy = strategy
+        self._topics = topics
+        self._membership = membership
+        self._holdings = holdings
+        self._heartbeat_soon = heartbeat_soon
+        self._tally = tally
+        self._asked = asyncio.Event()
+        self._finished_rounds = 0
+        self._round_over = asyncio.Condition()
+        self._view: Request | None = None  # of the last round
+        self._settled_view: tuple[frozenset[str], frozenset[MessageQueue]] | None = None
+        self._owners: dict[MessageQueue, str] = {}
+        self._suspect: str | None = None
+        self.allocated: frozenset[MessageQueue] = frozenset()
+        self.members: tuple[str, ...] = ()
+        self.last_round = 0.0
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def soon(self) -> None:
+        """Do a round as soon as possible."""
+        self._asked.set()
+
+    async def now(self) -> None:
+        """Do a round, and return when one that began after this call is over."""
+        target = self._finished_rounds + (2 if self._asked.is_set() else 1)
+        self._asked.set()
+        async with self._round_over:
+            await self._round_over.wait_for(lambda: self._finished_rounds >= target)
+
+    @property
+    def settled(self) -> bool:
+        """Whether we own exactly what the last round gave us."""
+        return self._view is not None and is_settled(self.allocated, self._holdings.owned, self._holdings.queues)
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Rounds until cancelled."""
+        while True:
+            self._asked.clear()
+            try:
+                await self._round()
+            except RocketMQError as error:
+                _log.warning("rebalancing of group %s failed, next try in a second: %s", self._settings.group, error)
+            except Exception:
+                _log.exception("rebalancing of group %s failed; this is a bug in the consumer", self._settings.group)
+            async with self._round_over:
+                self._finished_rounds += 1
+                self._round_over.notify_all()
+            pause = self._settings.rebalance_interval if self.settled else UNSETTLED_EVERY
+            try:
+                async with asyncio.timeout(jittered(pause)):
+                    await self._asked.wait()
+            except TimeoutError:
+                pass
+
+    async def _round(self) -> None:
+        queues, unknown = await self._queues()
+        self.last_round = time.monotonic()
+        if self._settings.is_broadcasting:
+            share = frozenset(queues)
+        else:
+            view = await self._look(queues)
+            if view is None:
+                return
+            self._view = view
+            try:
+                share = frozenset(allocate_group(self._strategy, view)) if view.queues else frozenset()
+                share |= self._in_care(view)
+            except AllocationError as error:
+                _log.error("group %s keeps its queues, because %s failed: %s", view.group, self._strategy.name, error)
+                return
+        self._tally.rebalances += 1
+        self.allocated = share | frozenset(q for q in self._holdings.queues if q.topic in unknown)
+        change = changes(share, self._holdings.queues, unknown)
+        if change.want or change.release:
+            _log.info(
+                "group %s: %d of %d queues are ours among %d members: %d to take over, %d to give up",
+                self._settings.group,
+                len(share),
+                len(queues),
+                len(self.members),
+                len(change.want),
+                len(change.release),
+            )
+            self._holdings.release(change.release)
+            self._holdings.want(change.want)
+        if self.settled and self._view is not None:
+            self._settled_view = (frozenset(self._view.members), frozenset(self._view.queues))
+
+    async def _queues(self) -> tuple[list[MessageQueue], set[str]]:
+        """The queues of all topics, and the topics whose route is not known now."""
+        queues: list[MessageQueue] = []
+        unknown: set[str] = set()
+        for topic in self._topics:
+            try:
+                queues.extend(await self._client.subscribe_queues(topic))
+            except NoRoute as error:
+                unknown.add(topic)
+                _log.debug("%s", error)
+            except RocketMQError as error:
+                unknown.add(topic)
+                _log.warning("the route of topic %s is not known now: %s", topic, error)
+        return queues, unknown
+
+    async def _look(self, queues: list[MessageQueue]) -> Request | None:
+        me = self._client.client_id
+        brokers = {queue.broker for queue in queues} or set(self._client.brokers.masters())
+        members = await self._membership.members(brokers)
+        if members is None:
+            return None
+        self.members = members
+        if me not in members:
+            # The broker does not know us (it restarted, or our connection is new): tell it before drawing conclusions.
+            self._heartbeat_soon()
+            self._asked.set()
+            await asyncio.sleep(0.05)
+            return None
+        view = Request(group=self._settings.group, member=me, members=members, queues=queues)
+        if self._strategy.scope is not Scope.GROUP:
+            return view
+        return replace(view, owners=await self._read_owners(view, brokers))
+
+    async def _read_owners(self, view: Request, brokers: set[str]) -> dict[MessageQueue, str]:
+        """Who holds what. Asked only when something changed since we settled: `allocation/owners.py` has the rules."""
+        if self.settled and self._settled_view == (frozenset(view.members), frozenset(view.queues)):
+            return self._owners
+        others = [member for member in view.members if member != view.member]
+        answers = await self._membership.ask_after(others, min(brokers), ASK_TIMEOUT)
+        reports: dict[str, frozenset[MessageQueue]] = {
+            member: frozenset(info.mq_table) for member, info in answers.results.items()
+        }
+        reports[view.member] = self._holdings.owned
+        refused = [error for error in answers.errors.values() if getattr(error, "code", None) == _NO_PERMISSION]
+        self._owners = {} if refused else known_owners(reports)
+        return self._owners
+
+    # -- the eye on another member ------------------------------------------------------------------------------------
+
+    def _in_care(self, view: Request) -> frozenset[MessageQueue]:
+        """The queues of a suspected member, whose locks we try to get."""
+        if self._suspect is None or self._suspect not in view.members:
+            self._suspect = None
+            return frozenset()
+        return frozenset(allocate_group(self._strategy, replace(view, member=self._suspect)))
+
+    async def watch(self) -> None:
+        """Keep an eye on another member until cancelled. Only of use where queues are locked."""
+        while True:
+            await asyncio.sleep(jittered(self._settings.lock_lives / (3 if self._suspect is None else 12)))
+            view = self._view
+            if view is None or not view.queues:
+                continue
+            other = watched_by(view.member, view.members)
+            if other is None:
+                continue
+            broker = min(queue.broker for queue in view.queues)
+            try:
+                answers = await self._membership.ask_after([other], broker, WATCH_TIMEOUT)
+            except RocketMQError:
+                continue  # the broker, not the member
+            suspect = other if answers.errors else None
+            if suspect != self._suspect:
+                if suspect is not None:
+                    _log.warning(
+                        "member %s does not answer: its queues are taken care of once its locks are out", suspect
+                    )
+                elif self._suspect is not None:
+                    _log.info("member %s answers again", self._suspect)
+                self._suspect = suspect
+                self.soon()
+
+
+_NO_PERMISSION = 16

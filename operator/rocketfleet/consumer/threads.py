@@ -1,0 +1,110 @@
+"""Threads that serve lanes: the room in which synchronous handlers run.
+
+Lanes with work stand in a line; a thread takes the first, serves it, and puts it back at the end if there is more.
+Threads are started when there is work and nobody free, up to the minimum; beyond it, up to the maximum, only while
+much is waiting; and those beyond the minimum leave again when idle.
+
+A thread is not woken for every offer. With a quick handler the threads that run already get to the lane sooner than a
+sleeping one would wake, and the interpreter lock lets only one of them run. Should they be stuck after all, `nudge`,
+which the service calls now and then, wakes another.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from rocketfleet.consumer.lane import Lane
+from rocketfleet.consumer.pace import Pace
+
+_log = logging.getLogger(__name__)
+_IDLE_SECONDS = 60.0
+_MUCH = 1000  # messages waiting per lane in line, from which threads beyond the minimum are started
+
+
+class Threads:
+    """`serve` handles some of a lane's messages and says whether the lane has to come again."""
+
+    def __init__(self, serve: Callable[[Lane], bool], *, minimum: int, maximum: int, pace: Pace, name: str) -> None:
+        self._serve = serve
+        self._minimum = minimum
+        self._maximum = maximum
+        self._pace = pace
+        self._name = name
+        self._changed = threading.Condition()
+        self._line: deque[Lane] = deque()
+        self._threads: set[threading.Thread] = set()
+        self._idle = 0
+        self._woken = 0  # notified but not running yet
+        self._started = 0
+        self._closed = False
+
+    def offer(self, lane: Lane) -> None:
+        """The lane has work. From any thread."""
+        with self._changed:
+            if self._closed or lane.waiting:
+                return
+            lane.waiting = True
+            self._line.append(lane)
+            busy = len(self._threads) - self._idle + self._woken
+            if busy == 0 or not self._pace.is_quick:
+                self._wake()
+
+    def nudge(self) -> None:
+        """If lanes still wait, those who run must be stuck: wake one more thread."""
+        with self._changed:
+            if self._line and not self._closed:
+                much = sum([lane.window.buffered for lane in self._line]) > _MUCH
+                self._wake(self._maximum if much else self._minimum)
+
+    @property
+    def count(self) -> int:
+        return len(self._threads)
+
+    def close(self) -> None:
+        """Let every thread leave when it is done with what it has in hand. Waits for none: a handler may hang."""
+        with self._changed:
+            self._closed = True
+            self._line.clear()
+            self._changed.notify_all()
+
+    def _wake(self, limit: int | None = None) -> None:
+        if self._idle > self._woken:
+            self._woken += 1
+            self._changed.notify()
+        elif len(self._threads) < (self._minimum if limit is None else limit):
+            self._started += 1
+            # A daemon: a handler that never returns must not keep the process alive once its drain has timed out.
+            thread = threading.Thread(target=self._run, name=f"{self._name}-{self._started}", daemon=True)
+            self._threads.add(thread)
+            thread.start()
+
+    def _run(self) -> None:
+        try:
+            while (lane := self._next()) is not None:
+                try:
+                    more = self._serve(lane)
+                except Exception:
+                    _log.exception("serving %s failed; this is a bug in the consumer, not in the handler", lane.queue)
+                    more = False
+                if more:
+                    self.offer(lane)
+        finally:
+            with self._changed:
+                self._threads.discard(threading.current_thread())
+
+    def _next(self) -> Lane | None:
+        with self._changed:
+            while not self._line:
+                if self._closed:
+                    return None
+                self._idle += 1
+                notified = self._changed.wait(_IDLE_SECONDS)
+                self._idle -= 1
+                if notified:
+                    self._woken = max(0, self._woken - 1)
+                elif not self._line and len(self._threads) > self._minimum:
+                    return None
+            lane = self._line.popleft()
+            lane.waiting = False
+            return lane
