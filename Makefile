@@ -14,12 +14,12 @@ DEV := $(VENV)/.installed-dev
 # Extra arguments for pytest, e.g. make unit ARGS="-k frame -x"
 ARGS ?=
 
-.PHONY: help demo test e2e bench check fmt clean setup jars unit
+.PHONY: help demo test e2e bench check fmt clean setup jars unit faults
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(DEV) ## a real RocketMQ on loopback and, once the local backend exists, a group scaled 2 → 4 → 1 under traffic
+demo: jars ## a real RocketMQ on loopback and a group scaled 2 → 4 → 1 under traffic, with a verdict
 	@$(BIN)/rocketfleet demo
 
 test: check jars ## lint, types, unit and property tests, and the tests on a real broker
@@ -28,12 +28,15 @@ test: check jars ## lint, types, unit and property tests, and the tests on a rea
 unit: $(DEV) ## only the tests that need no broker
 	@$(BIN)/pytest tests/unit $(ARGS)
 
+faults: jars ## the long fault tests, with the real times of a broker
+	@$(BIN)/pytest -m slow tests/broker $(ARGS)
+
 e2e: ## end to end on a kind cluster (not built yet)
 	@echo "make e2e: there is no operator to test on a cluster yet; tests/cluster/README.md says what comes here." >&2
 	@exit 1
 
 bench: jars ## the benchmarks, each against a peer measured in the same run
-	@for b in decode allocate produce; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
+	@for b in decode allocate produce consume; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
 
 check: $(DEV) ## formatting, lint, types, layers, and the project's own rules
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting: run 'make fmt'" >&2; exit 1; }

@@ -4,7 +4,9 @@ import itertools
 import os
 from typing import Any
 
+from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.fleet import GRACE_SECONDS, START_SECONDS, Fleet
+from rocketfleet.devbroker.guard import Guard
 from rocketfleet.devbroker.topics import create_group, create_topic
 
 _numbers = itertools.count()
@@ -14,6 +16,18 @@ class Cluster(Fleet):
     """Notes that it was disturbed, so that it is mended after a test only when it must be."""
 
     disturbed = False
+    _guard: Guard | None = None
+
+    def start(self, spec: FleetSpec, *, repository: str | None = None, timeout: float = START_SECONDS) -> bool:
+        self._guard = self._guard or Guard(self.directory)  # a run that is killed leaves no broker behind
+        return super().start(spec, repository=repository, timeout=timeout)
+
+    def stop(self, *, delete_data: bool = False, grace: float = GRACE_SECONDS) -> list[str]:
+        ended = super().stop(delete_data=delete_data, grace=grace)
+        if self._guard is not None:
+            self._guard.dismiss()
+            self._guard = None
+        return ended
 
     def kill(self, process: str | None = None) -> None:
         self.disturbed = True

@@ -18,8 +18,9 @@ from rocketfleet.devbroker.describe import describe, render
 from rocketfleet.devbroker.download import REPOSITORY_VARIABLE
 from rocketfleet.devbroker.errors import DevBrokerError
 from rocketfleet.devbroker.fleet import Fleet
-from rocketfleet.devbroker.jars import CACHE_VARIABLE
+from rocketfleet.devbroker.jars import CACHE_VARIABLE, provide_jars
 from rocketfleet.devbroker.launch import clean_environment
+from rocketfleet.devbroker.lock import VERSION
 from rocketfleet.devbroker.reporting import StreamReporter
 
 NOT_RUNNING = 3
@@ -56,6 +57,14 @@ def broker() -> None:
 
     Needs Java 17 or newer and nothing else; RocketMQ's jars are fetched from Maven's repository at the first start.
     """
+
+
+@broker.command()
+@click.option("--repository", help="The base address of a Maven repository.")
+def fetch(*, repository: str | None) -> None:
+    """Fetch RocketMQ's jars into the cache, or say that they are there. `start` does this by itself."""
+    directory = provide_jars(repository, StreamReporter(sys.stderr))
+    click.echo(f"RocketMQ {VERSION}: {sum(1 for _ in directory.glob('*.jar'))} jars in {directory}")
 
 
 @broker.command(
@@ -97,7 +106,13 @@ def broker() -> None:
     show_default=True,
     help="Groups appear when first used.",
 )
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Another broker property; may be repeated.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another broker property, or (rocketmq.…) JVM property.",
+)
 @click.option("--name-server-port", type=click.IntRange(1, 65535), help="Default: a free one, kept for later starts.")
 @click.option("--broker-port", type=click.IntRange(3, 65535), help="The first broker's; further ones follow 10 apart.")
 @click.option("--proxy-port", type=click.IntRange(1, 65534), help="For gRPC; remoting is on the next port.")
@@ -150,10 +165,12 @@ def stop(directory: Path, delete_data: bool) -> None:
 
     Brokers end in good order, which takes them about 12 seconds; with --delete-data they end at once.
     """
-    ended = Fleet(directory, StreamReporter(sys.stderr)).stop(delete_data=delete_data)
+    fleet = Fleet(directory, StreamReporter(sys.stderr))
+    known = fleet.layout.lock.exists()
+    ended = fleet.stop(delete_data=delete_data)
     click.echo(f"Stopped {', '.join(ended)}." if ended else "Nothing was running.")
-    if delete_data:
-        click.echo(f"Deleted what was in {directory}.")
+    if delete_data and known:
+        click.echo(f"Deleted RocketMQ's data in {fleet.directory}.")
 
 
 @broker.command()

@@ -9,7 +9,14 @@ import click
 
 # name → (module:attribute, the line shown by --help)
 COMMANDS: dict[str, tuple[str, str]] = {
+    "allocate": ("rocketfleet.cli.allocate:allocate", "Ask an allocation strategy which queues a member gets."),
     "broker": ("rocketfleet.cli.broker:broker", "Run a real RocketMQ on this machine for development and tests."),
+    "cluster": ("rocketfleet.cli.cluster:cluster", "Show the brokers of a cluster."),
+    "demo": ("rocketfleet.cli.demo:demo", "Show a group that grows and shrinks under traffic, on this machine."),
+    "group": ("rocketfleet.cli.group:group", "List, create, inspect and delete consumer groups."),
+    "send": ("rocketfleet.cli.send:send", "Send messages to a topic."),
+    "topic": ("rocketfleet.cli.topic:topic", "List, create, inspect and delete topics."),
+    "worker": ("rocketfleet.cli.worker:worker", "Run a member of a consumer group with a handler of yours."),
 }
 
 
@@ -37,3 +44,7 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="rocketfleet")
 def main() -> None:
     """RocketMQ consumer groups on Kubernetes, and the tools around them."""
+
+
+if __name__ == "__main__":
+    main()

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocketfleet.client import broker_groups, broker_members, broker_offsets, broker_topics
-from rocketfleet.client.errors import ConsumerNotOnline, NoBroker, NoRoute, RocketMQError
+from rocketfleet.client.errors import ConsumerNotOnline, NoBroker, NoRoute, ResponseError, RocketMQError
 from rocketfleet.client.fanout import Partial, each
-from rocketfleet.client.routes import DEAD_LETTER_PREFIX, RETRY_PREFIX, subscribe_address
+from rocketfleet.client.routes import DEAD_LETTER_PREFIX, RETRY_PREFIX, subscribe_address, subscribe_queues
 from rocketfleet.wire.bodies import MASTER_ID, ConsumeStats, TopicStatsTable
+from rocketfleet.wire.codes import ResponseCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,14 +148,44 @@ async def running_info(client: Client, group: str, client_id: str, *, stacks: bo
 
 
 async def reset_offsets(client: Client, group: str, topic: str, timestamp: int) -> Partial[dict[MessageQueue, int]]:
-    """Move a group in all queues of a topic to a time in milliseconds, or with broker_offsets.NOW to the end."""
+    """Move a group in all queues of a topic to a time in milliseconds, or with broker_offsets.NOW to the end.
+
+    A broker that leaves resetting to the members cannot do it for a group without any; then the offsets are looked
+    up and stored from here, which is safe for just that reason.
+    """
     route = await client.name_servers.route(topic)
     table = {broker.broker_name: broker.broker_addrs.get(MASTER_ID) for broker in route.broker_datas}
+    queues = subscribe_queues(topic, route)
 
     async def reset(name: str) -> dict[MessageQueue, int]:
         address = table[name]
         if address is None:
             raise NoBroker(name, "it has no master now, and offsets can be reset only there")
-        return await broker_offsets.reset_offsets(client.remoting, address, group, topic, timestamp)
+        try:
+            return await broker_offsets.reset_offsets(client.remoting, address, group, topic, timestamp)
+        except ResponseError as error:
+            if not await _is_offline(client, address, group, error):
+                raise
+        return {
+            queue: await _move(client, address, group, queue, timestamp) for queue in queues if queue.broker == name
+        }
 
     return await each(table, reset)
+
+
+async def _is_offline(client: Client, address: str, group: str, error: ResponseError) -> bool:
+    """Whether a reset failed only because the group has no members, or none that ever stored an offset."""
+    if isinstance(error, ConsumerNotOnline):
+        return True
+    if error.code != ResponseCode.SYSTEM_ERROR or "not exist" not in (error.remark or ""):
+        return False
+    return not await broker_members.consumer_ids(client.remoting, address, group)
+
+
+async def _move(client: Client, address: str, group: str, queue: MessageQueue, timestamp: int) -> int:
+    if timestamp == broker_offsets.NOW:
+        offset = await broker_offsets.max_offset(client.remoting, address, queue)
+    else:
+        offset = await broker_offsets.search_offset(client.remoting, address, queue, timestamp)
+    await broker_offsets.update_offset(client.remoting, address, group, queue, offset)
+    return offset

@@ -63,7 +63,10 @@ class Incoming:
             self._complain(command, "too many requests at once", None)
             if not command.is_oneway and connection.writable:
                 remark = "[OVERLOAD]system busy, start flow control for a while"
-                connection.submit_reply(reply_to(command, ResponseCode.SYSTEM_BUSY, remark), _REPLY_TIMEOUT)
+                answer = reply_to(command, ResponseCode.SYSTEM_BUSY, remark)
+                _, written = connection.submit_reply(answer, _REPLY_TIMEOUT)
+                # Nobody waits for it; without this a connection that is lost now would be reported as a mistake.
+                written.add_done_callback(lambda future: future.cancelled() or future.exception())
         else:
             self._start(self._serve(connection, command, handlers))
 

@@ -22,6 +22,7 @@ from rocketfleet.client.errors import (
     TopicNotExist,
     response_error,
 )
+from rocketfleet.wire import fastjson
 from rocketfleet.wire.bodies import ClusterInfo, TopicList, TopicRouteData
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command, request
@@ -78,14 +79,21 @@ class NameServers:
         raise NoNameServer(errors)
 
     async def route(self, topic: str, timeout: float | None = None) -> TopicRouteData:
-        """The route of a topic; NoRoute if the name server knows no broker that has it."""
+        """The route of a topic; NoRoute if the name server knows no broker that has it, or it is a static one.
+
+        The queues of a static topic are numbered across brokers and move between them. To treat it as an ordinary topic
+        would read and commit the wrong queues, so it is refused.
+        """
         command = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic, "acceptStandardJsonOnly": True})
         try:
             answer = await self.ask(command, timeout)
         except TopicNotExist as error:
             reason = f"the name server {error.peer} knows no broker that has it; create it, or check the name"
             raise NoRoute(topic, reason) from error
-        return answer.body(TopicRouteData.decode)
+        content = answer.body(fastjson.loads)
+        if isinstance(content, dict) and content.get("topicQueueMappingByBroker"):
+            raise NoRoute(topic, "it is a static topic (updateStaticTopic), and this client knows only ordinary ones")
+        return answer.body(lambda _: TopicRouteData.from_json(content))
 
     async def cluster_info(self, timeout: float | None = None) -> ClusterInfo:
         """All clusters, their brokers and the addresses of these."""

@@ -79,7 +79,7 @@ class Remoting:
         if timeout is None:
             timeout = self._config.timeout
         connection = self._connections.get(address)
-        if connection is None:
+        if connection is None or connection.closing:
             connection, timeout = await self._connect_within(address, command, timeout)
         number, answer = connection.submit(command, timeout)
         try:
@@ -95,7 +95,7 @@ class Remoting:
         address = connection.peer
         self._retire(connection)
         following = self._connections.get(address)
-        if following is None:
+        if following is None or following.closing:
             following, timeout = await self._connect_within(address, command, timeout)
         number, answer = following.submit(command, timeout)
         try:
@@ -114,7 +114,7 @@ class Remoting:
             timeout = self._config.timeout
         command.flag |= ONEWAY_FLAG
         connection = self._connections.get(address)
-        if connection is None:
+        if connection is None or connection.closing:
             connection, timeout = await self._connect_within(address, command, timeout)
         number, written = connection.submit(command, timeout, oneway=True)
         try:
@@ -148,8 +148,7 @@ class Remoting:
 
     async def connect(self, address: str, timeout: float | None = None) -> None:
         """Make sure that there is a connection, without asking anything of the peer."""
-        if address not in self._connections:
-            await self._connection(address, self._config.connect_timeout if timeout is None else timeout)
+        await self._connection(address, self._config.connect_timeout if timeout is None else timeout)
 
     async def _connect_within(self, address: str, command: Command, timeout: float) -> tuple[Connection, float]:
         """A connection, and what is left of the time-out."""
@@ -165,6 +164,11 @@ class Remoting:
         loop = asyncio.get_running_loop()
         if self._closed:
             raise ClientClosed
+        old = self._connections.get(address)
+        if old is not None:
+            if not old.closing:
+                return old
+            self._drop(old, ConnectionLost(address, "it is closing"))
         attempt = self._attempts.get(address)
         if attempt is None:
             before = self._failures.get(address)
@@ -237,6 +241,11 @@ class Remoting:
             self._failures.pop(address, None)
         elif not self._closed:
             self._failed(address, f"it accepted a connection and ended it without an answer: {error}")
+        self._drop(connection, error)
+
+    def _drop(self, connection: Connection, error: RocketMQError) -> None:
+        """Take a connection out of the table, and tell, once."""
+        address = connection.peer
         if self._connections.get(address) is connection:
             del self._connections[address]
             for callback in () if self._closed else tuple(self._disconnected):

@@ -17,6 +17,7 @@ from rocketfleet.consumer.handler import Handler
 from rocketfleet.consumer.holdings import Holding, Holdings
 from rocketfleet.consumer.lane import Lane
 from rocketfleet.consumer.ownership import State
+from rocketfleet.consumer.pull import name_origin
 from rocketfleet.consumer.results import ConsumeResult, judge
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
@@ -39,6 +40,12 @@ from rocketfleet.wire.command import Command, reply_to
 from rocketfleet.wire.message import decode_messages
 
 _MIB = 1 << 20
+_RESULTS = {ConsumeResult.SUCCESS: "CR_SUCCESS", ConsumeResult.COMMIT: "CR_SUCCESS"}
+_ORDERLY_RESULTS = {
+    ConsumeResult.SUCCESS: "CR_SUCCESS",
+    ConsumeResult.COMMIT: "CR_COMMIT",
+    ConsumeResult.ROLLBACK: "CR_ROLLBACK",
+}
 
 
 class Answers:
@@ -129,38 +136,43 @@ class Answers:
         window = lane.window
         committable, count = window.committable, window.count
         now, wall = self._clock(), time.time()
+
+        def moment(clocked: float) -> int:
+            return int((wall - max(0.0, now - clocked)) * 1000) if clocked else 0
+
         return ProcessQueueInfo(
             commit_offset=committable,
             cached_msg_min_offset=committable if count else 0,
             cached_msg_max_offset=window.next_offset - 1 if count else 0,
             cached_msg_count=count,
             cached_msg_size_in_mib=window.size // _MIB,
-            locked=self._settings.locks_queues and holding.state is State.OWNED,
-            last_lock_timestamp=int((wall - max(0.0, now - holding.locked_at)) * 1000),
+            locked=self._settings.locks_queues and now < window.lease_until,
+            last_lock_timestamp=moment(holding.locked_at),
             dropped=window.dropped,
-            last_pull_timestamp=int((wall - max(0.0, now - holding.puller.last_pull)) * 1000) if holding.puller else 0,
-            last_consume_timestamp=int(wall * 1000),
+            last_pull_timestamp=moment(holding.puller.last_pull) if holding.puller else 0,
+            last_consume_timestamp=moment(lane.consumed_at),
         )
 
     async def _consume_directly(self, _peer: str, command: Command) -> Command | None:
         if command.fields.get("consumerGroup") != self._settings.group:
             return None
         messages = decode_messages(command.body, command.fields.get("brokerName", ""))
+        name_origin(messages)
         started = time.monotonic()
         argument = messages if self._handler.takes_batch else messages[0]
-        result, remark = "CR_SUCCESS", None
+        remark = None
         try:
             if self._handler.is_async:
                 answer = await self._handler.call(argument)
             else:
                 answer = await asyncio.to_thread(self._handler.call, argument)
             verdict, _ = judge(answer[0] if isinstance(answer, list | tuple) and answer else answer)
-            if verdict not in (ConsumeResult.SUCCESS, ConsumeResult.COMMIT):
-                result = "CR_LATER"
+            result = (_ORDERLY_RESULTS if self._settings.is_orderly else _RESULTS).get(verdict, "CR_LATER")
         except Exception as error:
             result, remark = "CR_THROW_EXCEPTION", "".join(traceback.format_exception_only(error)).strip()
         body = ConsumeMessageDirectlyResult(
             order=self._settings.is_orderly,
+            auto_commit=self._settings.auto_commit,
             consume_result=result,
             remark=remark,
             spent_time_mills=int((time.monotonic() - started) * 1000),

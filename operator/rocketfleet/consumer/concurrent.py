@@ -5,10 +5,9 @@ others can help, and handles its run front to back. Should one message take long
 reclaimed for the others.
 
 A message that fails is held, and settled on the event loop: the broker takes it back and delivers it again later (or
-files it under the dead letters); if the broker can't be reached the handler gets it once more after five seconds. A
-message whose handler hangs for `consume_timeout` is taken away from it and sent back too, so that one message does
-not stop the offset for ever. In a broadcasting group there is nothing to send back to: failures are dropped, and
-said.
+files it under the dead letters); if the broker can't be reached it is buffered again after five seconds. A message
+whose handler hangs for `consume_timeout` is taken away from it and sent back too, so that one message does not stop
+the offset for ever. In a broadcasting group there is nothing to send back to: failures are dropped, and said.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ from rocketfleet.consumer.process_queue import Run, next_batch
 from rocketfleet.consumer.results import ConsumeResult, Retry, judge
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.tally import Tally
-from rocketfleet.consumer.tasks import Tasks
+from rocketfleet.consumer.tasks import Tasks, being_cancelled
 from rocketfleet.consumer.threads import Threads
 from rocketfleet.wire.message import ReceivedMessage
 
@@ -90,8 +89,9 @@ class ConcurrentConsumption:
 
     def dropped(self, lane: Lane) -> None:
         """The lane's window was dropped: what waits for a local retry belongs to the next owner."""
-        while lane.again:
-            lane.window.give_up(lane.again.popleft())
+        for message, timer in list(lane.again.items()):
+            timer.cancel()
+            self._try_again(lane, message)
 
     async def close(self) -> None:
         self._ticker.cancel()
@@ -107,41 +107,37 @@ class ConcurrentConsumption:
     # -- serving a lane -----------------------------------------------------------------------------------------------
 
     def _serve(self, lane: Lane) -> bool:
-        if lane.again:
-            self._once_more(lane)
-            return lane.has_work
-        run = lane.window.take(self._run_length())
+        started = self._clock()
+        run = lane.window.take(self._run_length()) if lane.window.may_begin(started) else None
         if run is None:
-            return False
+            return False  # a lane outside its lease is offered again by the tick, when it is back inside
         if lane.window.buffered:
             self._workers.offer(lane)
-        started = self._clock()
         if self._handler.takes_batch:
             self._handle_batches(lane, run)
         else:
             self._handle(lane, run)
-        self._pace.note(self._clock() - started, run.finished)
-        lane.window.finish(run)
-        lane.moved = True
+        self._over(lane, run, started)
         return lane.window.buffered > 0
 
     async def _serve_async(self, lane: Lane) -> bool:
-        if lane.again:
-            await self._once_more_async(lane)
-            return lane.has_work
-        run = lane.window.take(self._run_length())
+        started = self._clock()
+        run = lane.window.take(self._run_length()) if lane.window.may_begin(started) else None
         if run is None:
             return False
         if lane.window.buffered:
             self._workers.offer(lane)
-        started = self._clock()
         try:
             await (self._handle_batches_async if self._handler.takes_batch else self._handle_async)(lane, run)
         finally:
-            self._pace.note(self._clock() - started, run.finished)
-            lane.window.finish(run)
-            lane.moved = True
+            self._over(lane, run, started)
         return lane.window.buffered > 0
+
+    def _over(self, lane: Lane, run: _MessageRun, started: float) -> None:
+        lane.consumed_at = now = self._clock()
+        self._pace.note(now - started, run.finished)
+        lane.window.finish(run)
+        lane.moved = True
 
     def _run_length(self) -> int:
         return max(self._pace.run_length, self._settings.consume_message_batch_max_size)
@@ -157,7 +153,7 @@ class ConcurrentConsumption:
             run.begun_at = now
             try:
                 answer = call(message)
-            except Exception as error:
+            except BaseException as error:  # SystemExit too: in a thread it ends nothing but the thread
                 answer = self._raised(lane, message, error)
             if answer is not None and answer is not success:
                 self._judge(lane, run, [message], answer)
@@ -173,7 +169,7 @@ class ConcurrentConsumption:
             run.begun_at = now
             try:
                 answer = self._handler.call(batch)
-            except Exception as error:
+            except BaseException as error:
                 answer = self._raised(lane, batch[0], error)
             if answer is not None:
                 self._judge(lane, run, batch, answer)
@@ -190,7 +186,9 @@ class ConcurrentConsumption:
             run.begun_at = now
             try:
                 answer = await call(message)
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
+                if being_cancelled():
+                    raise
                 answer = self._raised(lane, message, error)
             if answer is not None and answer is not success:
                 self._judge(lane, run, [message], answer)
@@ -206,7 +204,9 @@ class ConcurrentConsumption:
             run.begun_at = now
             try:
                 answer = await self._handler.call(batch)
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
+                if being_cancelled():
+                    raise
                 answer = self._raised(lane, batch[0], error)
             if answer is not None:
                 self._judge(lane, run, batch, answer)
@@ -219,7 +219,7 @@ class ConcurrentConsumption:
 
     # -- verdicts -----------------------------------------------------------------------------------------------------
 
-    def _raised(self, lane: Lane, message: ReceivedMessage, error: Exception) -> ConsumeResult:
+    def _raised(self, lane: Lane, message: ReceivedMessage, error: BaseException) -> ConsumeResult:
         _log.error(
             "handler %s raised on %s offset %d (message %s, time %d): it will come again",
             self._handler.name,
@@ -242,8 +242,6 @@ class ConcurrentConsumption:
                 len(batch),
             )
             answers = [ConsumeResult.RETRY] * len(batch)
-        if not run.window.is_open(run):
-            return  # it took longer than consume_timeout: the messages were sent back already
         for message, one in zip(batch, answers, strict=True):
             try:
                 verdict, retry = judge(one)
@@ -258,8 +256,8 @@ class ConcurrentConsumption:
                     "%s offset %d failed; broadcasting does not retry, it is dropped", lane.queue, message.queue_offset
                 )
                 continue
-            run.window.hold(message)
-            self._on_loop(self._settle, lane, run.window, message, retry.level)
+            if run.window.hold(run, message):  # else it took longer than consume_timeout and was sent back already
+                self._on_loop(self._settle, lane, run.window, message, retry.level)
 
     def _on_loop(self, call: Callable[..., None], *args: object) -> None:
         try:
@@ -275,77 +273,33 @@ class ConcurrentConsumption:
         task.add_done_callback(self._settling.discard)
 
     async def _send_back_or_keep(self, lane: Lane, window: Window, message: ReceivedMessage, level: int) -> None:
-        if self._clock() >= window.lease_until:
-            window.give_up(message)  # the next owner will have it: sending it back too would double it
-            return
-        try:
-            await self._send_back(message, level)
-        except Exception as error:
-            self._tally.send_back_failed += 1
-            _log.warning(
-                "%s offset %d could not be sent back (%s); the handler gets it again in %g s",
-                lane.queue,
-                message.queue_offset,
-                error,
-                RETRY_LOCALLY_AFTER,
-            )
-        else:
-            window.release(message)
-            lane.moved = True
-            return
+        # Past the lease another member may have the message already: sending it back too would double it.
+        if self._clock() < window.lease_until:
+            try:
+                await self._send_back(message, level)
+            except Exception as error:
+                self._tally.send_back_failed += 1
+                _log.warning(
+                    "%s offset %d could not be sent back (%s); the handler gets it again in %g s",
+                    lane.queue,
+                    message.queue_offset,
+                    error,
+                    RETRY_LOCALLY_AFTER,
+                )
+            else:
+                window.release(message)
+                lane.moved = True
+                return
         message.reconsume_times += 1
         if window.dropped:
-            window.give_up(message)
+            window.put_back(message)
         else:
-            self._loop.call_later(RETRY_LOCALLY_AFTER, self._try_again, lane, message)
+            lane.again[message] = self._loop.call_later(RETRY_LOCALLY_AFTER, self._try_again, lane, message)
 
     def _try_again(self, lane: Lane, message: ReceivedMessage) -> None:
-        if lane.window.dropped:
-            lane.window.give_up(message)
-        else:
-            lane.again.append(message)
-            self._workers.offer(lane)
-
-    def _next_again(self, lane: Lane) -> ReceivedMessage | None:
-        try:
-            message = lane.again.popleft()
-        except IndexError:
-            return None
-        if lane.window.may_begin(self._clock()):
-            return message
-        lane.window.give_up(message)
-        return None
-
-    def _once_more(self, lane: Lane) -> None:
-        message = self._next_again(lane)
-        if message is None:
-            return
-        try:
-            answer = self._handler.call([message] if self._handler.takes_batch else message)
-        except Exception as error:
-            answer = self._raised(lane, message, error)
-        self._judge_again(lane, message, answer)
-
-    async def _once_more_async(self, lane: Lane) -> None:
-        message = self._next_again(lane)
-        if message is None:
-            return
-        try:
-            answer = await self._handler.call([message] if self._handler.takes_batch else message)
-        except Exception as error:
-            answer = self._raised(lane, message, error)
-        self._judge_again(lane, message, answer)
-
-    def _judge_again(self, lane: Lane, message: ReceivedMessage, answer: object) -> None:
-        try:
-            verdict, retry = judge(answer[0] if isinstance(answer, list | tuple) and answer else answer)
-        except TypeError:
-            verdict, retry = ConsumeResult.RETRY, Retry()
-        if verdict in (ConsumeResult.SUCCESS, ConsumeResult.COMMIT):
-            lane.window.release(message)
-            lane.moved = True
-        else:
-            self._on_loop(self._settle, lane, lane.window, message, retry.level)
+        lane.again.pop(message, None)
+        lane.window.put_back(message)
+        self._workers.offer(lane)
 
     # -- now and then -------------------------------------------------------------------------------------------------
 
@@ -355,10 +309,11 @@ class ConcurrentConsumption:
             now = self._clock()
             for lane in list(self._lanes):
                 for run in lane.window.begun_before(now - _LONG):
-                    if lane.window.reclaim(run):
-                        self._workers.offer(lane)
+                    lane.window.reclaim(run)
                 for run in lane.window.begun_before(now - self._settings.consume_timeout):
                     self._expire(lane, run)
+                if lane.window.buffered and lane.window.may_begin(now):
+                    self._workers.offer(lane)
             self._workers.nudge()
 
     def _expire(self, lane: Lane, run: _MessageRun) -> None:

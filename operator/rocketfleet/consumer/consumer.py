@@ -25,7 +25,7 @@ from rocketfleet.allocation.strategies import Strategy, build
 from rocketfleet.client import broker_members, broker_messages
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.client.errors import NoRoute, RocketMQError
+from rocketfleet.client.errors import NoRoute, ResponseError, RocketMQError
 from rocketfleet.client.routes import RETRY_PREFIX
 from rocketfleet.consumer.answers import Answers
 from rocketfleet.consumer.clock import lease_clock
@@ -60,6 +60,16 @@ class NoHeartbeatError(RocketMQError):
         super().__init__(f"no broker took the heartbeat of group {group}: is the cluster up, and may we use the group?")
 
 
+class ExpressionRefusedError(RocketMQError):
+    """A broker cannot evaluate a subscription's expression."""
+
+    def __init__(self, subscription: Subscription, broker: str, error: ResponseError) -> None:
+        super().__init__(
+            f"{broker} cannot evaluate the {subscription.type} expression {subscription.expression!r} "
+            f"of topic {subscription.topic}: correct it, or enable property filters at the broker ({error})"
+        )
+
+
 class Consumer:
     """`async with Consumer(config, settings, handler) as consumer: …` consumes until it is left, and drains then.
 
@@ -88,6 +98,7 @@ class Consumer:
         self.tally = Tally()
         self.phase = Phase.RUNNING
         self._started = False
+        self._start_over = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._cleanups: list[Callable[[], None]] = []
         self._heartbeat_wanted = asyncio.Event()
@@ -127,6 +138,8 @@ class Consumer:
         except BaseException:
             await self._close()
             raise
+        finally:
+            self._start_over.set()
         self._run("rebalance", self.rebalancer.run())
         self._run("heartbeat", self._heartbeats())
         self._run("persist", self._persist())
@@ -154,13 +167,13 @@ class Consumer:
             if subscription.type is ExpressionType.SQL92:
                 route = await self._client.route(subscription.topic)
                 for broker in {data.broker_name for data in route.queue_datas}:
-                    await broker_members.check_subscription(
-                        self._client.remoting,
-                        self._client.master(broker),
-                        self.settings.group,
-                        self.client_id,
-                        subscription.data,
-                    )
+                    address = self._client.master(broker)
+                    try:
+                        await broker_members.check_subscription(
+                            self._client.remoting, address, self.settings.group, self.client_id, subscription.data
+                        )
+                    except ResponseError as error:
+                        raise ExpressionRefusedError(subscription, broker, error) from error
 
     def _assemble(self) -> None:
         client, settings, clock = self._client, self.settings, self._clock
@@ -213,7 +226,9 @@ class Consumer:
         ]
 
     def _run(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(coroutine, name=f"{name} {self.settings.group}"))
+        task = asyncio.get_running_loop().create_task(coroutine, name=f"{name} {self.settings.group}")
+        task.add_done_callback(_complain)
+        self._tasks.append(task)
 
     # -- what a user may ask ------------------------------------------------------------------------------------------
 
@@ -239,8 +254,11 @@ class Consumer:
 
     async def stop(self) -> dict[MessageQueue, FinalOffset]:
         """Drain and leave; returns the final offset of every queue. Called again while it runs, it hurries."""
-        if not self._started or self.phase is Phase.CLOSED:
-            return self.final_offsets if self._started and hasattr(self, "holdings") else {}
+        if not self._started:
+            return {}
+        await self._start_over.wait()  # which is bounded by the time-outs of its calls
+        if self.phase is Phase.CLOSED:
+            return self.final_offsets if hasattr(self, "holdings") else {}
         self._signal(Signal.STOP)
         await self._closed.wait()
         return self.final_offsets
@@ -254,6 +272,12 @@ class Consumer:
                 self.holdings.hurry()
 
     async def _drain(self) -> None:
+        try:
+            await self._give_everything_up()
+        finally:
+            await self._close()
+
+    async def _give_everything_up(self) -> None:
         keep = {f"locks {self.settings.group}", f"heartbeat {self.settings.group}"}
         for task in [task for task in self._tasks if task.get_name() not in keep]:
             task.cancel()
@@ -280,7 +304,6 @@ class Consumer:
         with contextlib.suppress(RocketMQError):
             await self.membership.leave()
         self.phase, _ = advance(self.phase, Signal.UNREGISTERED)
-        await self._close()
 
     async def _close(self) -> None:
         for task in self._tasks:
@@ -361,3 +384,8 @@ class Consumer:
             delay_level=level,
             max_reconsume_times=DEFAULT_MAX_RECONSUME_TIMES if limit < 0 else limit,
         )
+
+
+def _complain(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("%s ended; this is a bug in the consumer", task.get_name(), exc_info=error)

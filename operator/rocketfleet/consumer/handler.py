@@ -34,7 +34,7 @@ def inspect_handler(call: Callable[[Any], Any], *, batch: bool | None = None) ->
         raise TypeError(f"the handler {call!r} cannot be called: give a function that takes a message")
     try:
         signature = inspect.signature(call, eval_str=True)
-    except NameError:  # annotations under TYPE_CHECKING: their text has to do
+    except (NameError, AttributeError, TypeError, SyntaxError):  # say, under TYPE_CHECKING: the text has to do
         signature = inspect.signature(call)
     except ValueError:  # a builtin without a signature
         return Handler(call, is_async=False, takes_batch=bool(batch))

@@ -43,6 +43,7 @@ class Offsets(Protocol):
     async def persist(self, offsets: dict[MessageQueue, int]) -> None: ...
     async def confirm(self, queue: MessageQueue, offset: int, *, timeout: float | None = None) -> None: ...
     def forget(self, queue: MessageQueue) -> None: ...
+    def reset(self, queue: MessageQueue, offset: int) -> None: ...
 
 
 class Consumption(Protocol):
@@ -145,7 +146,7 @@ class Holdings:
         if holding is None or holding.lane is not lane or holding.state is not State.OWNED:
             return
         self._abandon(holding)
-        self._offsets.forget(holding.queue)
+        self._offsets.reset(holding.queue, offset)
         holding.start_at = offset
         self._start(holding)
 
@@ -254,8 +255,10 @@ class Holdings:
                 pause = min(pause * 2, _LONGEST_PAUSE)
         holding.start_at = None
         window: Window = ProcessQueue(offset)
-        window.lease_until = holding.lease
+        # The connection may have broken while the offset was read; then RESUME sets the lease, as for any other queue.
+        window.lease_until = holding.lease if holding.state is State.OWNED else 0.0
         holding.lane = lane = Lane(queue, window)
+        lane.consumed_at = self._clock()
         self._divide_limits()
         self._consumption.open(lane)
         _log.info("%s: owned, from offset %d", queue, offset)
@@ -275,13 +278,11 @@ class Holdings:
         if holding.work is not None:
             holding.work.cancel()
             holding.work = None
-        lane, holding.lane, holding.puller = holding.lane, None, None
+        lane, holding.lane, holding.puller, holding.start_at = holding.lane, None, None, None
         if lane is not None:
-            self.final[holding.queue] = FinalOffset(
-                lane.window.committable, confirmed=False, unfinished=lane.window.count
-            )
             lane.window.drop()
             lane.window.lease_until = 0.0
+            self.final[holding.queue] = FinalOffset(lane.window.committable, False, lane.window.unfinished)
             self._consumption.dropped(lane)
             self._consumption.forget(lane)
 
@@ -295,7 +296,8 @@ class Holdings:
         window, finished = lane.window, asyncio.Event()
 
         def progress() -> None:
-            self._loop.call_soon_threadsafe(finished.set)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(finished.set)
 
         window.on_progress = progress
         thrown = window.drop()
@@ -306,45 +308,53 @@ class Holdings:
         )
         deadline = self._loop.time() + (self._settings.drain_timeout if self.draining else patience)
         self._waiting.add(finished)
-        while not (window.idle or self._hurried or self._loop.time() >= deadline):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(deadline):
-                    await finished.wait()
-            finished.clear()
-        self._waiting.discard(finished)
-        unfinished = 0 if window.idle else window.count
+        try:
+            while not (window.idle or self._hurried or self._loop.time() >= deadline):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(deadline):
+                        await finished.wait()
+                finished.clear()
+        finally:
+            self._waiting.discard(finished)
+        unfinished = window.unfinished
         if unfinished:
             _log.warning(
                 "%s: %d messages did not finish in time; the next owner gets them again", holding.queue, unfinished
             )
         self.event(holding, Event.SETTLED)
         confirmed = await self._persist(holding, lane, max(deadline, self._loop.time() + _PERSIST_AT_LEAST))
-        self.final[holding.queue] = FinalOffset(window.committable, confirmed, unfinished)
+        # What a late handler finishes from here on was not confirmed, so it is not counted.
+        offset = window.committable if confirmed is None else confirmed
+        self.final[holding.queue] = FinalOffset(offset, confirmed is not None, unfinished)
         window.lease_until = 0.0
         _log.info(
             "%s: given up at offset %d%s, %d buffered messages left to the next owner",
             holding.queue,
-            window.committable,
-            "" if confirmed else " (NOT confirmed by the broker)",
+            offset,
+            " (NOT confirmed by the broker)" if confirmed is None else "",
             thrown,
         )
         self.event(holding, Event.PERSISTED)
 
-    async def _persist(self, holding: Holding, lane: Lane, deadline: float) -> bool:
-        """Commit with a reply, again and again until it is confirmed, out of time, or no longer ours to commit."""
+    async def _persist(self, holding: Holding, lane: Lane, deadline: float) -> int | None:
+        """Commit with a reply, again and again until it is confirmed, out of time, or no longer ours to commit.
+
+        Returns the offset that was confirmed.
+        """
         pause = _FIRST_PAUSE
         while True:
             if self._clock() < lane.window.lease_until:
+                offset = lane.window.committable
                 try:
-                    await self._offsets.confirm(holding.queue, lane.window.committable)
+                    await self._offsets.confirm(holding.queue, offset)
                 except RocketMQError as error:
                     _log.warning("%s: the final offset is not confirmed yet: %s", holding.queue, error)
                 else:
-                    return True
+                    return offset
             elif self._clock() >= holding.lease:
-                return False
+                return None
             if self._loop.time() + pause > deadline:
-                return False
+                return None
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rocketfleet.client import broker_offsets
 from rocketfleet.client.client import Client
+from rocketfleet.client.errors import RocketMQError
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.start_offset import Start, start_without_offset
 from rocketfleet.wire.queue import MessageQueue
@@ -22,7 +23,7 @@ from rocketfleet.wire.queue import MessageQueue
 _log = logging.getLogger(__name__)
 
 
-class OffsetFileError(RuntimeError):
+class OffsetFileError(RocketMQError):
     """The file with a member's offsets can't be read or written, and guessing would skip or repeat messages."""
 
 
@@ -70,7 +71,8 @@ class LocalOffsets:
         self._client = client
         self._settings = settings
         self._path = path
-        self._offsets = read_offsets(path)
+        self._written = read_offsets(path)  # what the file says
+        self._offsets = dict(self._written)
         self._writing = asyncio.Lock()
 
     async def start(self, queue: MessageQueue) -> int:
@@ -87,21 +89,27 @@ class LocalOffsets:
         return await broker_offsets.search_offset(remoting, master, queue, int(self._settings.consume_timestamp * 1000))
 
     def is_news(self, queue: MessageQueue, offset: int) -> bool:
-        return offset > self._offsets.get(str(queue), -1)
+        return offset > self._written.get(str(queue), -1)
 
     def note(self, queue: MessageQueue, offset: int) -> None:
         """Nothing is told along with pulls: the broker keeps no offsets for us."""
 
     async def persist(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Write the file, if anything moved on."""
-        news = {str(queue): offset for queue, offset in offsets.items() if self.is_news(queue, offset)}
-        if news:
-            self._offsets.update(news)
-            async with self._writing:
-                await asyncio.to_thread(write_offsets, self._path, dict(self._offsets))
+        """Write the file, if it does not say all of this. A write that failed is repeated the next time."""
+        for queue, offset in offsets.items():
+            self._offsets[str(queue)] = max(offset, self._offsets.get(str(queue), -1))
+        async with self._writing:
+            now = dict(self._offsets)
+            if now != self._written:
+                await asyncio.to_thread(write_offsets, self._path, now)
+                self._written = now
 
     async def confirm(self, queue: MessageQueue, offset: int, *, timeout: float | None = None) -> None:
         await self.persist({queue: offset})
 
     def forget(self, queue: MessageQueue) -> None:
         """Offsets stay: a queue that comes back goes on where it was."""
+
+    def reset(self, queue: MessageQueue, offset: int) -> None:
+        """The queue starts again at this offset, also if it stood at a higher one: that one did not exist."""
+        self._offsets[str(queue)] = offset

@@ -13,7 +13,7 @@ back keeps what it has.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from rocketfleet.client import broker_locks
@@ -95,36 +95,39 @@ class LockKeeper:
         self._asking.pop(broker, None)
 
     async def _ask(self, broker: str, holdings: list[Holding]) -> None:
-        queues = {holding.queue: holding for holding in holdings}
-        asked_at = self._clock()
         try:
-            granted = await self._lock(broker, queues)
-            refused = queues.keys() - granted
-            if refused and await self._forfeit(broker, refused):
-                asked_at = self._clock()
-                granted |= await self._lock(broker, refused)
+            refused = await self._lock(broker, {holding.queue: holding for holding in holdings})
         except NoBroker as error:
             _log.debug("no locks from %s: %s", broker, error)
             return
         except RocketMQError as error:
             _log.warning("no locks from %s, asking again: %s", broker, error)
             return
-        for queue, holding in queues.items():
-            if queue in granted:
-                # Granted after all to a queue that was given up meanwhile: `locked` gives it back.
-                self._holdings.locked(holding, asked_at, self._settings.lock_lives)
-            else:
-                self._holdings.event(holding, Event.REFUSED)
+        try:
+            if refused and await self._forfeit(broker, refused):
+                refused = await self._lock(broker, refused)
+        except RocketMQError as error:
+            _log.warning("%s does not release the locks of members that have left: %s", broker, error)
+        for holding in refused.values():
+            self._holdings.event(holding, Event.REFUSED)
 
-    async def _lock(
-        self, broker: str, queues: "set[MessageQueue] | dict[MessageQueue, Holding]"
-    ) -> frozenset[MessageQueue]:
-        address = self._client.master(broker)
-        return await broker_locks.lock(
-            self._client.remoting, address, self._settings.group, self._client.client_id, queues, timeout=LOCK_TIMEOUT
+    async def _lock(self, broker: str, queues: dict[MessageQueue, Holding]) -> dict[MessageQueue, Holding]:
+        """Ask for locks and note those that are granted; returns the others."""
+        asked_at = self._clock()
+        granted = await broker_locks.lock(
+            self._client.remoting,
+            self._client.master(broker),
+            self._settings.group,
+            self._client.client_id,
+            queues,
+            timeout=LOCK_TIMEOUT,
         )
+        for queue in granted & queues.keys():
+            # Granted after all to a queue that was given up meanwhile: `locked` gives it back.
+            self._holdings.locked(queues[queue], asked_at, self._settings.lock_lives)
+        return {queue: holding for queue, holding in queues.items() if queue not in granted}
 
-    async def _forfeit(self, broker: str, refused: set[MessageQueue]) -> bool:
+    async def _forfeit(self, broker: str, refused: Iterable[MessageQueue]) -> bool:
         """Give back the locks of members that have left. True if there were any such members."""
         departed = await self._departed(broker)
         for member in departed:

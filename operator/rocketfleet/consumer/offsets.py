@@ -10,6 +10,7 @@ Reading tells "no offset stored" from every kind of failure: a failure is raised
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Mapping
 
 from rocketfleet.client import broker_offsets
@@ -22,13 +23,23 @@ from rocketfleet.wire.queue import MessageQueue
 _log = logging.getLogger(__name__)
 
 
+class _Told:
+    """The highest offset that the broker was told of a queue, in one ownership of it."""
+
+    __slots__ = ("offset",)
+
+    def __init__(self) -> None:
+        self.offset = -1
+
+
 class BrokerOffsets:
     """The offsets of a clustering group."""
 
     def __init__(self, client: Client, settings: ConsumerSettings) -> None:
         self._client = client
         self._settings = settings
-        self._told: dict[MessageQueue, int] = {}
+        self._told: defaultdict[MessageQueue, _Told] = defaultdict(_Told)
+        self._sending: dict[MessageQueue, asyncio.Task[None]] = {}
 
     async def start(self, queue: MessageQueue) -> int:
         """Where to begin: the stored offset, or what consumeFromWhere says if there is none."""
@@ -38,7 +49,7 @@ class BrokerOffsets:
             remoting, master, group, queue, zero_if_not_found=self._settings.initial_offset is InitialOffset.NATIVE
         )
         if stored is not None:
-            self._told[queue] = stored
+            self._told[queue].offset = stored
             return stored
         start = start_without_offset(self._settings.consume_from_where, queue.topic)
         if start is Start.BEGINNING:
@@ -50,18 +61,17 @@ class BrokerOffsets:
             offset = await broker_offsets.search_offset(
                 remoting, master, queue, int(self._settings.consume_timestamp * 1000)
             )
-        self._told.pop(queue, None)
         _log.info("%s: group %s has no offset, it starts at %d (%s)", queue, group, offset, start.name.lower())
         return offset
 
     def is_news(self, queue: MessageQueue, offset: int) -> bool:
         """Whether the broker has not been told this offset, or a higher one."""
-        return offset > self._told.get(queue, -1)
+        return offset > self._told[queue].offset
 
     def note(self, queue: MessageQueue, offset: int) -> None:
         """The broker is being told this offset along with a pull."""
-        if offset > self._told.get(queue, -1):
-            self._told[queue] = offset
+        told = self._told[queue]
+        told.offset = max(told.offset, offset)
 
     async def persist(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Tell the brokers what they do not know yet. One that does not answer is logged, and told next time."""
@@ -75,9 +85,22 @@ class BrokerOffsets:
         await asyncio.gather(*(one(queue, offset) for queue, offset in offsets.items() if self.is_news(queue, offset)))
 
     async def confirm(self, queue: MessageQueue, offset: int, *, timeout: float | None = None) -> None:
-        """Tell the broker and wait for its reply, also if it was told along with a pull, which has no receipt."""
-        if offset < self._told.get(queue, -1):
+        """Tell the broker and wait for its reply, also if it was told along with a pull, which has no receipt.
+
+        A queue's offsets are sent one after the other, also if somebody did not wait for the one before: the broker
+        has many threads, and a lower offset that overtakes a higher one would stay.
+        """
+        while (sending := self._sending.get(queue)) is not None:
+            await asyncio.wait([sending])
+        if offset < self._told[queue].offset:
             return
+        task = asyncio.get_running_loop().create_task(self._update(queue, offset, timeout))
+        self._sending[queue] = task
+        task.add_done_callback(lambda _: self._sending.pop(queue))
+        await asyncio.shield(task)
+
+    async def _update(self, queue: MessageQueue, offset: int, timeout: float | None) -> None:
+        told = self._told[queue]
         stored = await broker_offsets.update_offset(
             self._client.remoting,
             self._client.master(queue.broker),
@@ -87,8 +110,12 @@ class BrokerOffsets:
             timeout=timeout,
         )
         if stored:  # else the group was reset meanwhile: the next pull says where to
-            self._told[queue] = offset
+            told.offset = max(told.offset, offset)
 
     def forget(self, queue: MessageQueue) -> None:
-        """The queue was given up, or reset: what was told no longer counts."""
+        """The queue was given up: what was told no longer counts."""
         self._told.pop(queue, None)
+
+    def reset(self, queue: MessageQueue, offset: int) -> None:
+        """The queue starts again at this offset: what was told no longer counts."""
+        self.forget(queue)

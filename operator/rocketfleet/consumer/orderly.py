@@ -7,7 +7,8 @@ what the handler says) and the handler gets the same message again, with its cou
 it, it is tried again in place.
 
 With auto-commit every handled message may be committed. Without it the handler decides: SUCCESS only moves on, COMMIT
-makes everything since the last commit committable, ROLLBACK gives all of that again after a pause.
+makes everything since the last commit committable, ROLLBACK gives all of that again after a pause. What is handled but
+not committed stays in its run, also from turn to turn, so a message that fails comes again alone.
 
 A queue that is not under its lock and within its lease is not delivered: `may_begin` sees to that, here as
 everywhere.
@@ -26,7 +27,7 @@ from rocketfleet.consumer.process_queue import Run, next_batch
 from rocketfleet.consumer.results import DEAD_LETTER_LEVEL, ConsumeResult, Retry, judge
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.tally import Tally
-from rocketfleet.consumer.tasks import Tasks
+from rocketfleet.consumer.tasks import Tasks, being_cancelled
 from rocketfleet.consumer.threads import Threads
 from rocketfleet.wire.message import ReceivedMessage
 
@@ -92,10 +93,9 @@ class OrderlyConsumption:
 
     def dropped(self, lane: Lane) -> None:
         """The lane's window was dropped: what the handler did not commit belongs to the next owner."""
-        if lane.uncommitted is not None:
-            run, _ = lane.uncommitted
-            lane.uncommitted = None
-            self._close(lane, run)
+        uncommitted, lane.uncommitted = lane.uncommitted, None
+        if uncommitted is not None:
+            self._close(lane, uncommitted[0])
 
     async def close(self) -> None:
         self._ticker.cancel()
@@ -120,7 +120,7 @@ class OrderlyConsumption:
             while True:
                 try:
                     answer = self._handler.call(argument)
-                except Exception as error:
+                except BaseException as error:  # SystemExit too: in a thread it ends nothing but the thread
                     answer = error
                 argument = turn.send(answer)
         except StopIteration as end:
@@ -134,7 +134,9 @@ class OrderlyConsumption:
             while True:
                 try:
                     answer = await self._handler.call(argument)
-                except Exception as error:
+                except (Exception, asyncio.CancelledError) as error:
+                    if being_cancelled():
+                        raise
                     answer = error
                 argument = turn.send(answer)
         except StopIteration as end:
@@ -149,55 +151,64 @@ class OrderlyConsumption:
         size = self._settings.consume_message_batch_max_size if batches else 1
         run: _MessageRun | None
         handled = 0  # how many of the run are handled, committed or not
-        if lane.uncommitted is not None:
-            run, handled = lane.uncommitted
-            lane.uncommitted = None
+        uncommitted, lane.uncommitted = lane.uncommitted, None
+        if uncommitted is not None:
+            run, handled = uncommitted
         else:
             run = window.take(max(RUN_LENGTH, size))
         ends_at = self._clock() + TURN_SECONDS
         try:
             while run is not None:
+                now = self._clock()
+                if not window.may_begin(now) or now >= ends_at:
+                    return 0.0
                 batch = next_batch(run, size)
                 if not batch:
                     if run.finished == len(run.messages):
                         self._close(lane, run)
                         handled = 0
                         run = window.take(max(RUN_LENGTH, size))
-                        continue
-                    if window.extend(run, RUN_LENGTH):
-                        continue
-                    # Handled but not committed, and nothing more to take: the next turn goes on from here.
-                    lane.uncommitted, run = (run, handled), None
-                    return 0.0
-                now = self._clock()
-                if not window.may_begin(now) or now >= ends_at:
-                    return 0.0
+                    elif not window.extend(run, RUN_LENGTH):
+                        return 0.0
+                    continue
                 run.begun_at = now
                 verdict, retry = self._judge(lane, batch, (yield batch if batches else batch[0]))
-                handled += len(batch)
-                if (verdict is ConsumeResult.SUCCESS and self._settings.auto_commit) or verdict is ConsumeResult.COMMIT:
-                    run.finished = handled
-                    lane.moved = True
-                elif verdict is not ConsumeResult.SUCCESS:
-                    self._tally.failed += 1
-                    if verdict is ConsumeResult.ROLLBACK:
-                        return self._pause(retry)
-                    dead = self._try_once_more(batch)
-                    return dead if dead is not None else self._pause(retry)
+                if verdict in (ConsumeResult.SUCCESS, ConsumeResult.COMMIT):
+                    handled += len(batch)
+                    if self._settings.auto_commit or verdict is ConsumeResult.COMMIT:
+                        run.finished = handled
+                        lane.moved = True
+                    continue
+                self._tally.failed += 1
+                if verdict is ConsumeResult.ROLLBACK:
+                    handled = run.finished
+                    return self._pause(retry)
+                dead = self._try_once_more(batch)
+                return dead if dead is not None else self._pause(retry)
         finally:
             if run is not None:
-                self._close(lane, run)
+                self._put_down(lane, run, handled)
         return 0.0
+
+    def _put_down(self, lane: Lane, run: _MessageRun, handled: int) -> None:
+        """The turn ends: what is handled but not committed is kept for the next one, the rest is buffered again."""
+        run.begun_at = math.inf
+        run.window.give_back(run, handled)
+        if run.finished < handled:
+            lane.uncommitted = (run, handled)
+        else:
+            self._close(lane, run)
 
     def _close(self, lane: Lane, run: _MessageRun) -> None:
         run.begun_at = math.inf
+        lane.consumed_at = self._clock()
         self._tally.handled += run.finished
         run.window.finish(run)
         lane.moved = True
 
     def _judge(self, lane: Lane, batch: _Batch, answer: object) -> tuple[ConsumeResult, Retry]:
         message = batch[0]
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             _log.error(
                 "handler %s raised on %s offset %d (message %s, time %d): the queue waits and tries it again",
                 self._handler.name,
@@ -215,11 +226,10 @@ class OrderlyConsumption:
             return ConsumeResult.SUSPEND, Retry()
 
     def _try_once_more(self, batch: _Batch) -> ReceivedMessage | None:
-        """Count the try. The message that has had all of its tries, if there is one."""
-        limit = self._settings.max_reconsume_times
+        """Count the try. The first message of the batch, if it has had all of its tries: the others follow it."""
+        if 0 <= self._settings.max_reconsume_times <= batch[0].reconsume_times:
+            return batch[0]
         for message in batch:
-            if 0 <= limit <= message.reconsume_times:
-                return message
             message.reconsume_times += 1
         return None
 
@@ -247,27 +257,30 @@ class OrderlyConsumption:
 
     async def _bury(self, lane: Lane, message: ReceivedMessage) -> None:
         """Send the message at the front of the buffer to the dead letters; it stays there if they do not take it."""
-        try:
-            if lane.window.may_begin(self._clock()):
+        pause = 0.0
+        # Begun, so that a handover waits for it: whoever has sent it away must also commit that.
+        run = lane.window.take(1) if lane.window.may_begin(self._clock()) else None
+        if run is not None:
+            next_batch(run, 1)
+            try:
                 await self._send_back(message, DEAD_LETTER_LEVEL)
-                run = lane.window.take(1)
-                if run is not None:
-                    run.finished = next_batch(run, 1) == [message]
-                    lane.window.finish(run)
+                run.finished = int(run.messages == [message])
                 _log.error(
                     "%s offset %d goes to the dead letters after all its tries", lane.queue, message.queue_offset
                 )
-        except Exception as error:
-            self._tally.send_back_failed += 1
-            _log.warning(
-                "%s offset %d could not be sent to the dead letters (%s); the handler gets it again",
-                lane.queue,
-                message.queue_offset,
-                error,
-            )
-            await asyncio.sleep(self._settings.suspend_current_queue_time)
-        finally:
-            self._next_turn(lane)
+            except Exception as error:
+                self._tally.send_back_failed += 1
+                _log.warning(
+                    "%s offset %d could not be sent to the dead letters (%s); the handler gets it again",
+                    lane.queue,
+                    message.queue_offset,
+                    error,
+                )
+                pause = self._settings.suspend_current_queue_time
+            finally:
+                self._close(lane, run)
+        await asyncio.sleep(pause)
+        self._next_turn(lane)
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(coroutine)

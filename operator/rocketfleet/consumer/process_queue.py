@@ -103,7 +103,7 @@ class ProcessQueue(Generic[M]):
             self._buffer.extend(messages)
             self._count += len(messages)
             self._size += sum([m.body_length for m in messages])
-            self._next = max(self._next, next_offset)
+            self._next = max(self._next, next_offset, messages[-1].queue_offset + 1 if messages else 0)
             return True
 
     # -- handing out --------------------------------------------------------------------------------------------------
@@ -150,32 +150,46 @@ class ProcessQueue(Generic[M]):
     def expire(self, run: Run[M]) -> list[M]:
         """Take away the message (or batch) that a worker hangs on, and hold it; the rest of its run is buffered again.
 
-        The caller settles what is held (sends it back, then `release`s it). What the worker does afterwards is ignored.
+        The caller settles what is returned (sends it back, then `release`s it). What the worker does afterwards is
+        ignored; what it held itself a moment before is already being settled and not returned.
         """
         with self._lock:
             if run not in self._open:
                 return []
             self._reclaim(run)
             self._open.remove(run)
+            held = [m for m in run.messages[run.finished :] if m.queue_offset in self._held]
+            stuck = [m for m in run.messages[run.finished :] if m.queue_offset not in self._held]
             self._forget(run.messages[: run.finished])
-            stuck = run.messages[run.finished :]
+            self._forget(held)  # they count as held
             for message in stuck:
                 self._held[message.queue_offset] = message
             return stuck
 
-    def is_open(self, run: Run[M]) -> bool:
-        """False once the run was expired: its worker's results no longer count."""
-        return run in self._open
+    def give_back(self, run: Run[M], kept: int) -> None:
+        """The worker keeps only the first `kept` messages of its run; the others are buffered again."""
+        with self._lock:
+            if run in self._open:
+                back = run.messages[kept:]
+                del run.messages[kept:]
+                run.pending = iter(())
+                self._return(back)
 
     # -- failed messages ----------------------------------------------------------------------------------------------
 
-    def hold(self, message: M) -> None:
-        """The message failed and has to be settled. Called before the run moves past it, so no commit slips by."""
+    def hold(self, run: Run[M], message: M) -> bool:
+        """The message failed and has to be settled. Called before the run moves past it, so no commit slips by.
+
+        False if the run was expired under its worker: then the message is being settled already.
+        """
         with self._lock:
+            if run not in self._open:
+                return False
             self._held[message.queue_offset] = message
             # `finish` takes it off with its run; it counts once more while it is held.
             self._count += 1
             self._size += message.body_length
+            return True
 
     def release(self, message: M) -> None:
         """A held message is settled: sent back to the broker, or handled after all."""
@@ -186,13 +200,11 @@ class ProcessQueue(Generic[M]):
         if wake is not None:
             wake()
 
-    def give_up(self, message: M) -> None:
-        """A held message will not be settled here: it belongs to the next owner, and no commit passes it."""
+    def put_back(self, message: M) -> None:
+        """A held message is not settled: it is buffered again, or thrown away if dropped, for the next owner."""
         with self._lock:
             if self._held.pop(message.queue_offset, None) is not None:
-                self._forget([message])
-                lowest = message.queue_offset
-                self._barrier = lowest if self._barrier is None else min(self._barrier, lowest)
+                self._return([message])
             wake = self.on_progress
         if wake is not None:
             wake()
@@ -255,6 +267,12 @@ class ProcessQueue(Generic[M]):
     def span(self) -> int:
         """Distance between the lowest unfinished and the highest seen offset: how far one stuck message lags behind."""
         return self._next - self.committable if self._count else 0
+
+    @property
+    def unfinished(self) -> int:
+        """Messages in a run that are not finished, and those held: once dropped, what was begun and is not done."""
+        with self._lock:
+            return sum([len(run.messages) - run.finished for run in self._open]) + len(self._held)
 
     @property
     def idle(self) -> bool:

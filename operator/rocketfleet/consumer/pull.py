@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 from rocketfleet.client.broker_messages import pull_request, pulled
 from rocketfleet.client.client import Client
-from rocketfleet.client.errors import ClientClosed, NoBroker, ResponseError, RocketMQError
+from rocketfleet.client.errors import ClientClosed, ResponseError, RocketMQError
+from rocketfleet.client.routes import RETRY_PREFIX
 from rocketfleet.consumer.flow import Limits, reason_to_wait
 from rocketfleet.consumer.lane import Lane
 from rocketfleet.consumer.settings import ConsumerSettings
@@ -30,6 +31,8 @@ from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.consumer.tally import Tally
 from rocketfleet.wire.codes import ResponseCode
 from rocketfleet.wire.errors import WireError
+from rocketfleet.wire.message import ReceivedMessage
+from rocketfleet.wire.properties import RETRY_TOPIC
 
 _log = logging.getLogger(__name__)
 SUSPEND_MILLIS = 15_000
@@ -69,6 +72,7 @@ class Puller:
         self._settings = settings
         self._subscription = subscription
         self._wanted = subscription.wanted
+        self._is_retry = subscription.topic.startswith(RETRY_PREFIX)
         self._lane = lane
         self._hooks = hooks
         self._clock = clock
@@ -119,6 +123,10 @@ class Puller:
         if reason_to_wait(limits, count=window.count, size=window.size, span=span) is None:
             return True
         self._progress.clear()
+        span = None if self._settings.is_orderly else window.span
+        if reason_to_wait(limits, count=window.count, size=window.size, span=span) is None:
+            self._progress.set()
+            return True  # the last worker was done between the first look and the clearing, and will not call again
         try:
             async with asyncio.timeout(_FULL_CHECK):
                 await self._progress.wait()
@@ -161,6 +169,8 @@ class Puller:
                 await asyncio.sleep(LONGEST_PAUSE)
                 return
             self._tally.pulled += len(messages)
+            if self._is_retry:
+                name_origin(messages)
             if self._wanted is not None:
                 messages = self._wanted(messages)
             if window.put(messages, answer.next_begin_offset) and messages:
@@ -188,8 +198,14 @@ class Puller:
     async def _wait_out(self, error: RocketMQError) -> None:
         if isinstance(error, ResponseError) and error.code in _STALE_SUBSCRIPTION:
             self._hooks.stale_subscription()
-        if isinstance(error, NoBroker):
-            self._replica = 0
+        self._replica = 0  # a slave that fails is left; the master says again whom to ask
         _log.warning("pulling %s failed, next try in %.1f s: %s", self._lane.queue, self._pause, error)
         await asyncio.sleep(self._pause)
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
+
+
+def name_origin(messages: list[ReceivedMessage]) -> None:
+    """Give retried messages the topic that they first came from, by which a handler knows them. As Java does."""
+    for message in messages:
+        if message.topic.startswith(RETRY_PREFIX):
+            message.topic = message.properties.get(RETRY_TOPIC, message.topic)

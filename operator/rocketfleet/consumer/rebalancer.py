@@ -16,7 +16,8 @@ from rocketfleet.allocation.owners import known_owners
 from rocketfleet.allocation.request import AllocationError, Request
 from rocketfleet.allocation.strategies import Scope, Strategy, allocate_group
 from rocketfleet.client.client import Client
-from rocketfleet.client.errors import NoRoute, RocketMQError
+from rocketfleet.client.errors import NoRoute, RequestTimeout, RocketMQError
+from rocketfleet.client.routes import RETRY_PREFIX
 from rocketfleet.consumer.holdings import Holdings
 from rocketfleet.consumer.membership import Membership, jittered
 from rocketfleet.consumer.rebalance import changes, is_settled
@@ -56,8 +57,12 @@ class Rebalancer:
         self._tally = tally
         self._asked = asyncio.Event()
         self._finished_rounds = 0
+        self._in_round = False
+        self._ended = False
         self._round_over = asyncio.Condition()
-        self._view: Request | None = None  # of the last round
+        self._has_share = False  # a round has come to a result
+        self._awaited = False  # the retry topic has no route yet
+        self._view: Request | None = None  # of the last round; broadcasting has none
         self._settled_view: tuple[frozenset[str], frozenset[MessageQueue]] | None = None
         self._owners: dict[MessageQueue, str] = {}
         self._suspect: str | None = None
@@ -72,33 +77,44 @@ class Rebalancer:
         self._asked.set()
 
     async def now(self) -> None:
-        """Do a round, and return when one that began after this call is over."""
-        target = self._finished_rounds + (2 if self._asked.is_set() else 1)
+        """Do a round, and return when one that began after this call is over, or there will be no more."""
+        target = self._finished_rounds + (2 if self._in_round else 1)
         self._asked.set()
         async with self._round_over:
-            await self._round_over.wait_for(lambda: self._finished_rounds >= target)
+            await self._round_over.wait_for(lambda: self._ended or self._finished_rounds >= target)
 
     @property
     def settled(self) -> bool:
         """Whether we own exactly what the last round gave us."""
-        return self._view is not None and is_settled(self.allocated, self._holdings.owned, self._holdings.queues)
+        return self._has_share and is_settled(self.allocated, self._holdings.owned, self._holdings.queues)
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Rounds until cancelled."""
+        try:
+            await self._rounds()
+        finally:
+            self._ended = True
+            async with self._round_over:
+                self._round_over.notify_all()
+
+    async def _rounds(self) -> None:
         while True:
             self._asked.clear()
+            self._in_round = True
             try:
                 await self._round()
             except RocketMQError as error:
-                _log.warning("rebalancing of group %s failed, next try in a second: %s", self._settings.group, error)
+                _log.warning("rebalancing of group %s failed, it is tried again: %s", self._settings.group, error)
             except Exception:
                 _log.exception("rebalancing of group %s failed; this is a bug in the consumer", self._settings.group)
+            self._in_round = False
             async with self._round_over:
                 self._finished_rounds += 1
                 self._round_over.notify_all()
-            pause = self._settings.rebalance_interval if self.settled else UNSETTLED_EVERY
+            resting = self.settled and not self._awaited
+            pause = self._settings.rebalance_interval if resting else UNSETTLED_EVERY
             try:
                 async with asyncio.timeout(jittered(pause)):
                     await self._asked.wait()
@@ -107,6 +123,8 @@ class Rebalancer:
 
     async def _round(self) -> None:
         queues, unknown = await self._queues()
+        # The broker creates it as the group joins, so it is about to come.
+        self._awaited = any(topic.startswith(RETRY_PREFIX) for topic in unknown)
         self.last_round = time.monotonic()
         if self._settings.is_broadcasting:
             share = frozenset(queues)
@@ -118,10 +136,12 @@ class Rebalancer:
             try:
                 share = frozenset(allocate_group(self._strategy, view)) if view.queues else frozenset()
                 share |= self._in_care(view)
+                share &= frozenset(queues)  # Config may name what there is not, or what is not subscribed
             except AllocationError as error:
                 _log.error("group %s keeps its queues, because %s failed: %s", view.group, self._strategy.name, error)
                 return
         self._tally.rebalances += 1
+        self._has_share = True
         self.allocated = share | frozenset(q for q in self._holdings.queues if q.topic in unknown)
         change = changes(share, self._holdings.queues, unknown)
         if change.want or change.release:
@@ -181,7 +201,8 @@ class Rebalancer:
         reports: dict[str, frozenset[MessageQueue]] = {
             member: frozenset(info.mq_table) for member, info in answers.results.items()
         }
-        reports[view.member] = self._holdings.owned
+        # As the others hear it from us: what has a window, and not what is only wanted.
+        reports[view.member] = frozenset(holding.queue for holding, _ in self._holdings.lanes())
         refused = [error for error in answers.errors.values() if getattr(error, "code", None) == _NO_PERMISSION]
         self._owners = {} if refused else known_owners(reports)
         return self._owners
@@ -210,7 +231,10 @@ class Rebalancer:
                 answers = await self._membership.ask_after([other], broker, WATCH_TIMEOUT)
             except RocketMQError:
                 continue  # the broker, not the member
-            suspect = other if answers.errors else None
+            error = answers.errors.get(other)
+            if error is not None and not _is_silence(error):
+                continue  # we may not ask, or the broker is in trouble: that says nothing about the member
+            suspect = other if error is not None else None
             if suspect != self._suspect:
                 if suspect is not None:
                     _log.warning(
@@ -223,3 +247,8 @@ class Rebalancer:
 
 
 _NO_PERMISSION = 16
+_MEMBER_TIMEOUT = 207  # the broker's word for a member that did not answer it
+
+
+def _is_silence(error: RocketMQError) -> bool:
+    return isinstance(error, RequestTimeout) or getattr(error, "code", None) == _MEMBER_TIMEOUT

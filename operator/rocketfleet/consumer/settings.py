@@ -13,7 +13,7 @@ from rocketfleet.consumer.flow import Limits, TopicLimits
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.bodies import ConsumeFromWhere, MessageModel
 
-GROUP_NAME = re.compile(r"^[%|a-zA-Z0-9_-]+$")
+GROUP_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 MAX_GROUP_NAME = 120  # `%RETRY%` and `%DLQ%` are put in front of it, and a topic's name has 127 characters
 
 
@@ -89,7 +89,7 @@ class ConsumerSettings:
 
     def _problems(self) -> list[str]:
         problems: list[str] = []
-        if not self.group or len(self.group) > MAX_GROUP_NAME or not GROUP_NAME.match(self.group):
+        if not self.group or len(self.group) > MAX_GROUP_NAME or not GROUP_NAME.fullmatch(self.group):
             problems.append(
                 f"the group name {self.group!r} is not allowed: "
                 f"use up to {MAX_GROUP_NAME} letters, digits, '_', '-', '%' and '|'"

@@ -6,8 +6,11 @@ becomes "none". What follows from them:
 | stored | LastOffset | FirstOffset | Timestamp |
 |---|---|---|---|
 | an offset | that | that | that |
-| none, retry topic | 0 | 0 | end of the queue |
+| none, retry topic | 0 | 0 | 0 |
 | none, any other topic | end of the queue | 0 | first message stored at or after the time |
+
+A retry topic is the group's own, and nothing in it may be skipped: its queue is created, and messages may fail, before
+its first owner looks. (Java starts Timestamp groups at its end, and gets away with it by the broker's quirk below.)
 
 0 means "the beginning": the broker answers a pull below the minimum with OFFSET_MOVED and the offset to go on from.
 
@@ -32,10 +35,6 @@ class Start(Enum):
 
 def start_without_offset(where: ConsumeFromWhere, topic: str) -> Start:
     """The row "none stored" of the table above."""
-    is_retry = topic.startswith(RETRY_PREFIX)
-    if where is ConsumeFromWhere.FIRST_OFFSET:
+    if where is ConsumeFromWhere.FIRST_OFFSET or topic.startswith(RETRY_PREFIX):
         return Start.BEGINNING
-    if where is ConsumeFromWhere.LAST_OFFSET:
-        # A failed message of a group's first hour must not be skipped because its retry queue was just created.
-        return Start.BEGINNING if is_retry else Start.END
-    return Start.END if is_retry else Start.BY_TIME
+    return Start.END if where is ConsumeFromWhere.LAST_OFFSET else Start.BY_TIME

@@ -14,6 +14,12 @@ from rocketfleet.consumer.lane import Lane
 _log = logging.getLogger(__name__)
 
 
+def being_cancelled() -> bool:
+    """Whether a CancelledError is meant for the running task; else it came out of what the task awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class Tasks:
     """`serve` handles some of a lane's messages and says whether the lane has to come again."""
 
@@ -35,7 +41,6 @@ class Tasks:
         if len(self._tasks) < self._maximum:
             task = self._loop.create_task(self._run(), name=self._name)
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
 
     def nudge(self) -> None:
         """Nothing to do: whoever waits for a handler has let the others run."""
@@ -48,10 +53,17 @@ class Tasks:
         """Begin nothing more, and cancel the handlers that still run: their drain has timed out, or there are none."""
         self._closed = True
         self._line.clear()
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.cancel()
 
     async def _run(self) -> None:
+        try:
+            await self._serve_line()
+        finally:
+            # Here and not in a callback: until that ran, an offer would count on a task that no longer looks.
+            self._tasks.discard(asyncio.current_task())
+
+    async def _serve_line(self) -> None:
         while self._line and not self._closed:
             lane = self._line.popleft()
             lane.waiting = False

@@ -103,7 +103,8 @@ class Threads:
                 self._idle -= 1
                 if notified:
                     self._woken = max(0, self._woken - 1)
-                elif not self._line and len(self._threads) > self._minimum:
+                self._woken = min(self._woken, self._idle)  # a notice may have missed one that had just given up
+                if not notified and not self._line and len(self._threads) > self._minimum:
                     return None
             lane = self._line.popleft()
             lane.waiting = False

@@ -10,7 +10,6 @@ import errno
 import hashlib
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -37,6 +36,10 @@ class _BrokenAnswerError(Exception):
     """This try failed in a way the next one may not."""
 
 
+class _NoConnectionError(_BrokenAnswerError):
+    """Nothing came at all."""
+
+
 class _CancelledError(Exception):
     """Another jar has failed for good, so this one is not needed any more."""
 
@@ -61,7 +64,7 @@ def fetch_all(
     repository: str,
     reporter: "Reporter",
     *,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] | None = None,
 ) -> None:
     """Fetch jars into a directory. Returns when every one is there and checked, raises a DevBrokerError otherwise."""
     try:
@@ -108,11 +111,16 @@ class _Tally:
 
 class _Fetcher:
     def __init__(
-        self, directory: Path, repository: str, tally: _Tally, reporter: "Reporter", sleep: Callable[[float], None]
+        self,
+        directory: Path,
+        repository: str,
+        tally: _Tally,
+        reporter: "Reporter",
+        sleep: Callable[[float], object] | None,
     ) -> None:
         self.cancelled = threading.Event()
         self._directory, self._repository, self._tally = directory, repository, tally
-        self._reporter, self._sleep = reporter, sleep
+        self._reporter, self._sleep = reporter, sleep or self.cancelled.wait
 
     def fetch(self, session: "requests.Session", jar: "Jar") -> None:
         for attempt in range(1, TRIES + 1):
@@ -126,7 +134,11 @@ class _Fetcher:
                         f"Check the network, or name another repository by --repository or {REPOSITORY_VARIABLE}."
                     ) from None
                 pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)
-                self._reporter.say(f"{jar.file_name}: {problem}; trying again in {pause:g} s ({attempt} of {TRIES})")
+                retold = f"{jar.file_name}: {problem}; trying again in {pause:g} s ({attempt} of {TRIES})"
+                if isinstance(problem, _NoConnectionError):
+                    self._reporter.progress(retold)  # it is the same for every jar: no line for each
+                else:
+                    self._reporter.say(retold)
                 self._sleep(pause)
             except _CancelledError:
                 return
@@ -178,7 +190,7 @@ class _Fetcher:
                         raise _CancelledError
                     yield piece
         except _request_errors() as problem:
-            raise _BrokenAnswerError(_network_problem(problem)) from None
+            raise _network_problem(problem) from None
 
 
 def _check(jar: "Jar", received: int, sha256: str) -> None:
@@ -196,23 +208,23 @@ def _request_errors() -> tuple[type[OSError], ...]:
     return (requests.RequestException,)
 
 
-def _network_problem(problem: BaseException) -> str:
+def _network_problem(problem: BaseException) -> _BrokenAnswerError:
     """The innermost reason: requests wraps it in layers that each repeat the address."""
     import requests
 
     if isinstance(problem, requests.Timeout):
-        return "no answer in time"
+        return _NoConnectionError("no answer in time")
     inner: BaseException | None = problem
     reason = ""
     while inner is not None:
         if isinstance(inner, OSError) and inner.strerror:
             reason = inner.strerror
         inner = inner.__context__ or inner.__cause__
-    if reason:
-        return f"no connection ({reason})"
-    if isinstance(problem, requests.exceptions.ChunkedEncodingError | requests.exceptions.ContentDecodingError):
-        return "the connection was cut"
-    return f"no connection ({type(problem).__name__})"
+    if isinstance(problem, requests.ConnectionError) and not isinstance(
+        problem, requests.exceptions.ChunkedEncodingError
+    ):
+        return _NoConnectionError(f"no connection ({reason or type(problem).__name__})")
+    return _BrokenAnswerError(f"the connection was cut ({reason or type(problem).__name__})")
 
 
 def _disk_problem(problem: OSError, directory: Path) -> str:

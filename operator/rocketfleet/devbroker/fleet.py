@@ -40,7 +40,7 @@ from rocketfleet.devbroker.process import Identity, end_all, kill_all
 from rocketfleet.devbroker.reporting import Reporter, Silent
 from rocketfleet.devbroker.state import State
 
-START_SECONDS = 90.0
+START_SECONDS = 180.0
 GRACE_SECONDS = 30.0
 _PORT_TRIES = 3
 
@@ -135,6 +135,11 @@ class Fleet:
             remembered = earlier.ports if earlier is not None else {}
             for left in reversed(range(_PORT_TRIES)):
                 ports = choose_ports(spec.processes, given=spec.given_ports, earlier=remembered)
+                for name, port in ports.items():
+                    if name not in spec.given_ports and remembered.get(name, port) != port:
+                        self._reporter.say(
+                            f"{name} listens on port {port} now: {remembered[name]}, as before, is taken"
+                        )
                 found = State(spec, ports, java, str(jars))
                 try:
                     self._start(found, timeout)
@@ -142,7 +147,7 @@ class Fleet:
                     # Another program took a port between our look and the JVM's bind.
                     if "Address already in use" not in str(problem) or spec.given_ports or not left:
                         raise
-                    remembered = {}
+                    remembered = {}  # and look for others
                 else:
                     return True
             raise AssertionError("unreachable")

@@ -112,6 +112,7 @@ class Readiness:
             self.probe.call(f"{LOOPBACK}:{self.ports[plan.name]}", UPDATE_BROKER_CONFIG, body=body)
 
     def _obituary(self, process: str) -> str:
-        said = last_words(self.output_of(process))
+        logs = sorted((self.layout.home(process) / "logs" / "rocketmqlogs").glob("*.log"))
+        said = last_words(self.output_of(process), (log.read_text("utf-8", errors="replace") for log in logs))
         words = f" Its last words: {' / '.join(said)}." if said else " It said nothing."
         return f"{process} died while it was starting.{words} Its output is in {self.layout.output(process)}."

@@ -103,7 +103,13 @@ def jvm_flags(spec: FleetSpec, layout: Layout, process: str) -> tuple[str, ...]:
         f"-Duser.home={home}",
         f"-Djava.io.tmpdir={home / 'tmp'}",
         *tls_flags(spec, layout, process),
+        *(system_flags(spec) if process.startswith("broker-") else ()),
     )
+
+
+def system_flags(spec: FleetSpec) -> tuple[str, ...]:
+    """Properties named `rocketmq.…` are read by the broker from the JVM and not from its file."""
+    return tuple(f"-D{key}={value}" for key, value in spec.properties if key.startswith("rocketmq."))
 
 
 def tls_flags(spec: FleetSpec, layout: Layout, process: str) -> tuple[str, ...]:
@@ -152,7 +158,7 @@ def broker_properties(spec: FleetSpec, around: Surroundings, process: str) -> di
         "enablePropertyFilter": "true",  # SQL92 subscriptions
         # The least that a broker accepts, so that it is found again soon after the name server restarts.
         "registerNameServerPeriod": "10000",
-        **dict(spec.properties),
+        **{key: value for key, value in spec.properties if not key.startswith("rocketmq.")},
         "brokerClusterName": CLUSTER,
         "brokerName": broker_name_of(process),
         "brokerId": "1" if slave else "0",

@@ -112,9 +112,10 @@ def _exchange(connection: socket.socket, request: bytes) -> Answer:
     frame = _receive(connection, length)
     header_length = int.from_bytes(frame[:4]) & 0xFFFFFF
     header = json.loads(frame[4 : 4 + header_length])
-    if not isinstance(header, dict) or not isinstance(header.get("code"), int):
+    fields = header if isinstance(header, dict) else {}
+    if "code" not in fields:
         raise ValueError("this is not the remoting protocol")
-    return Answer(header["code"], str(header.get("remark") or ""), frame[4 + header_length :])
+    return Answer(int(fields["code"]), str(fields.get("remark") or ""), frame[4 + header_length :])
 
 
 def _receive(connection: socket.socket, length: int) -> bytes:

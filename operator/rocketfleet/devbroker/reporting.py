@@ -1,5 +1,6 @@
 """How long work tells what it does: to a terminal in place, to a log as a line now and then, to tests not at all."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Protocol, TextIO
@@ -38,12 +39,18 @@ class StreamReporter:
         self._open_line = False
         self._last_line = ""
         self._last_time = float("-inf")
+        self._lock = threading.Lock()  # downloads report from several threads
 
     def say(self, line: str) -> None:
-        self._clear()
-        self._write(line + "\n")
+        with self._lock:
+            self._clear()
+            self._write(line + "\n")
 
     def progress(self, line: str) -> None:
+        with self._lock:
+            self._progress(line)
+
+    def _progress(self, line: str) -> None:
         if line == self._last_line:
             return
         if self._in_place:

@@ -37,6 +37,7 @@ from rocketfleet.wire.command import Command
 from rocketfleet.wire.message import Message, UniqueIds
 from rocketfleet.wire.queue import MessageQueue
 
+_COMPRESS_ASIDE = 128 * 1024  # from here on, compressing would hold up the event loop noticeably
 Stored = tuple[SendStatus, MessageQueue, Mapping[str, str]]
 """How and where a request was stored, and the fields of the answer."""
 
@@ -74,7 +75,9 @@ class Producer:
             o.default_queues,
             o.header_form,
         )
-        self._faults = FaultTable(clock, probe_interval=o.probe_interval) if o.latency_fault_tolerance else None
+        self._faults: FaultTable | None = None
+        if o.latency_fault_tolerance:
+            self._faults = FaultTable(clock, ladder=o.fault_ladder, probe_interval=o.probe_interval)
         self._checked_topics: set[str] = set()
         self._running = False
         self._started = False
@@ -104,6 +107,7 @@ class Producer:
             self._faults,
             heartbeat_interval=self.options.heartbeat_interval,
             probe_timeout=self.options.probe_timeout,
+            transactional=self._listener is not None,
         )
         self._upkeep.start()
         self._unsubscribe = self._remoting.on_request(RequestCode.CHECK_TRANSACTION_STATE, self._check_transaction)
@@ -158,7 +162,10 @@ class Producer:
             if encoded is not None and len(encoded) <= self._accumulating.max_bytes:
                 key = BatchKey(topic, queue, message.wait_store_ok, message.tags, timeout)
                 return await self._accumulating.send(key, message, encoded)
-        prepared = request.prepare(message, self._settings, self._ids)
+        if type(message.body) is bytes and len(message.body) >= _COMPRESS_ASIDE:
+            prepared = await asyncio.to_thread(request.prepare, message, self._settings, self._ids)
+        else:
+            prepared = request.prepare(message, self._settings, self._ids)
         status, queue, fields = await self._store(prepared, timeout, queue)
         return read_single(status, topic, queue.broker, prepared.msg_ids[0], fields)
 
@@ -212,8 +219,8 @@ class Producer:
         status, queue, fields = await self._store(prepared, self.options.send_timeout, None)
         sent = read_single(status, topic, queue.broker, prepared.msg_ids[0], fields)
         state, error = await transaction.execute(self._listener, message, argument, status)
-        address = self._client.master(queue.broker)
-        settled = await transaction.end(self._remoting, address, self.group, sent, state=state, error=error)
+        # From here on nothing may raise: the local transaction has happened, and the caller must learn its outcome.
+        settled = await transaction.end(self._client, self.group, sent, state=state, error=error)
         return TransactionResult(sent, state, settled, error)
 
     async def queues(self, topic: str) -> tuple[MessageQueue, ...]:

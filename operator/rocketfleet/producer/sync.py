@@ -5,6 +5,7 @@ there, so sixteen threads that send share one connection a broker, and their req
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
@@ -45,6 +46,7 @@ class SyncProducer:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._process = 0
         self._closed = False
 
     # -- life
@@ -61,14 +63,19 @@ class SyncProducer:
                 target=self._run, args=(self._loop,), name=f"producer {self._producer.group}", daemon=True
             )
             self._thread.start()
-        self._call(self._producer.start())
+            self._process = os.getpid()
+        try:
+            self._call(self._producer.start())
+        except BaseException:
+            self.close()  # a thread that nobody can use must not stay
+            raise
 
     def close(self) -> None:
         """Send what is waiting, sign off, and end the thread. Calling it again does nothing."""
         with self._lock:
             already, self._closed = self._closed, True
             loop, thread = self._loop, self._thread
-        if already or loop is None or thread is None:
+        if already or loop is None or thread is None or os.getpid() != self._process:
             return
         try:
             asyncio.run_coroutine_threadsafe(self._producer.close(), loop).result()
@@ -169,6 +176,11 @@ class SyncProducer:
             if self._closed or loop is None:
                 work.close()
                 raise ProducerClosed("the producer is closed" if self._closed else "the producer is not started yet")
+            if os.getpid() != self._process:
+                work.close()
+                raise ProducerClosed(
+                    "this is a forked process, and threads do not survive a fork: make a producer here"
+                )
             if threading.current_thread() is self._thread:
                 work.close()
                 raise RuntimeError(

@@ -25,7 +25,8 @@ from rocketfleet.client.broker_messages import (
     end_transaction_request,
 )
 from rocketfleet.client.calls import Caller, ask
-from rocketfleet.client.errors import RocketMQError
+from rocketfleet.client.client import Client
+from rocketfleet.client.errors import NoBroker, RocketMQError
 from rocketfleet.producer.errors import InvalidMessage
 from rocketfleet.producer.result import SendResult, SendStatus
 from rocketfleet.wire import properties
@@ -126,9 +127,9 @@ async def execute(
 
 
 async def end(
-    caller: Caller, address: str, group: str, sent: SendResult, *, state: TransactionState, error: Exception | None
+    client: Client, group: str, sent: SendResult, *, state: TransactionState, error: Exception | None
 ) -> bool:
-    """Tell the broker how the transaction ended. True if it confirmed that."""
+    """Tell the broker how the transaction ended. True if it confirmed that; never raises a RocketMQError."""
     command = end_transaction_request(
         group=group,
         topic=sent.queue.topic,
@@ -140,7 +141,12 @@ async def end(
         broker=sent.queue.broker,
         remark=None if error is None else f"the local transaction raised {type(error).__name__}",
     )
-    return await _tell(caller, address, command, state)
+    try:
+        address = client.master(sent.queue.broker)  # anew: the broker may have another master by now
+    except NoBroker as gone:
+        _log.warning("transaction %s ended with %s, and its broker is gone: %s", sent.msg_id, state.name, gone)
+        return False
+    return await _tell(client.remoting, address, command, state)
 
 
 async def answer_check(caller: Caller, peer: str, group: str, listener: TransactionListener, command: Command) -> bool:

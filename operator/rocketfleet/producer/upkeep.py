@@ -19,6 +19,7 @@ from rocketfleet.wire.bodies import HeartbeatData, ProducerData
 
 _log = logging.getLogger(__name__)
 _LOOK_EVERY = 0.5
+_REJOIN_EVERY = 2.0
 _UNREGISTER_PATIENCE = 1.0
 
 
@@ -34,6 +35,7 @@ class Upkeep:
         *,
         heartbeat_interval: float,
         probe_timeout: float,
+        transactional: bool,
     ) -> None:
         self._client = client
         self._group = group
@@ -43,20 +45,23 @@ class Upkeep:
         self._probe_timeout = probe_timeout
         self._heartbeat = HeartbeatData(client_id=client.client_id, producer_data_set=(ProducerData(group),))
         self._tasks: set[asyncio.Task[None]] = set()
-        self._unsubscribe: Callable[[], None] | None = None
+        self._transactional = transactional
+        self._rejoin: dict[str, float] = {}  # addresses that lost their connection, and when to try next
+        self._unsubscribe: list[Callable[[], None]] = []
         self._silent: set[str] = set()  # addresses whose failure to take a heartbeat has been logged
 
     def start(self) -> None:
         """Begin. Needs a running event loop."""
-        self._unsubscribe = self._client.remoting.on_connect(self._connected)
+        remoting = self._client.remoting
+        self._unsubscribe = [remoting.on_connect(self._connected), remoting.on_disconnect(self._disconnected)]
         self._spawn(self._beat_forever(), "heartbeats")
         self._spawn(self._look_forever(), "probes")
 
     async def stop(self) -> None:
         """End, and tell the brokers that this producer is gone."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._unsubscribe = []
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -67,7 +72,12 @@ class Upkeep:
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=f"producer {self._group}: {name}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("%s ended by a fault of its own", task.get_name(), exc_info=task.exception())
 
     def _masters(self) -> list[str]:
         addresses = []
@@ -78,7 +88,19 @@ class Upkeep:
 
     # -- heartbeats
 
+    def _disconnected(self, address: str, _reason: RocketMQError) -> None:
+        """A broker that restarts must be able to ask about transactions, even if nothing is sent to it for a while."""
+        if self._transactional and address in self._masters():
+            self._rejoin[address] = asyncio.get_running_loop().time() + _REJOIN_EVERY
+
+    def _rejoin_due(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for address in [address for address, at in self._rejoin.items() if at <= now]:
+            self._rejoin[address] = now + _REJOIN_EVERY
+            self._spawn(self._beat(address), f"rejoin {address}")
+
     def _connected(self, address: str) -> None:
+        self._rejoin.pop(address, None)
         if address in self._masters():
             self._spawn(self._beat(address), f"heartbeat to {address}")
 
@@ -86,6 +108,7 @@ class Upkeep:
         while True:
             await asyncio.sleep(self._heartbeat_interval)
             self._publishing.drop_unused()
+            self._rejoin = {address: at for address, at in self._rejoin.items() if address in self._masters()}
             await fanout.each(self._masters(), self._beat)
 
     async def _beat(self, address: str) -> None:
@@ -113,8 +136,9 @@ class Upkeep:
         while True:
             await asyncio.sleep(_LOOK_EVERY)
             self._publishing.look_for_absent_brokers()
-            if self._faults is not None:
-                await fanout.each(self._faults.due_for_probe(), self._probe)
+            self._rejoin_due()
+            for broker in () if self._faults is None else self._faults.due_for_probe():
+                self._spawn(self._probe(broker), f"probe {broker}")
 
     async def _probe(self, broker: str) -> None:
         assert self._faults is not None

@@ -1,1 +1,7 @@
-"""RocketMQ's remoting protocol as bytes: no socket, no clock, no thread. Everything here is a function of its input."""
+"""RocketMQ's remoting protocol as bytes: no socket, no thread. Everything here is a function of its input; what needs
+the time takes a clock.
+
+From the outside in: `frame` cuts the stream, `command` reads and writes headers (`codes` has their numbers, `acl` signs
+them), `bodies` holds the typed JSON bodies (`fastjson` reads their dialect), `message` is everything about messages
+(`received` is its hot half). Whatever a peer sends, only an `errors.WireError` comes out.
+"""

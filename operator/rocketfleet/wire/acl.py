@@ -1,9 +1,8 @@
 """Signatures: how a request proves that its sender holds a secret key.
 
 The access key joins the fields; the values of all fields, in the order of their names and with nothing between
-them, then the body, are signed with HMAC-SHA1; the signature joins the fields, in base64. The names are sorted as Java
-sorts strings, by UTF-16 units, which differs from Python's order only beyond the Basic Multilingual Plane; field names
-are ASCII, so Python's order serves.
+them, then the body, are signed with HMAC-SHA1; the signature joins the fields, in base64. Names are in Java's order,
+that of UTF-16 units, which is Python's for all but names beyond the Basic Multilingual Plane.
 """
 
 import base64
@@ -38,10 +37,15 @@ def sign(credentials: Credentials, fields: "Mapping[str, str]", body: bytes | me
     signed = {**fields, **added}
     signed.pop(SIGNATURE, None)
     try:
-        content = "".join([signed[name] for name in sorted(signed)]).encode()
+        names = sorted(signed) if "".join(signed).isascii() else sorted(signed, key=_java_order)
+        content = "".join([signed[name] for name in names]).encode()
         secret = credentials.secret_key.encode()
     except UnicodeEncodeError:  # it holds what could not be encoded, which may be the secret
         raise CommandError("a request with a lone surrogate in its fields or secret cannot be signed") from None
     digest = hmac.digest(secret, content + bytes(body), "sha1")
     added[SIGNATURE] = base64.b64encode(digest).decode("ascii")
     return added
+
+
+def _java_order(name: str) -> bytes:
+    return name.encode("utf-16-be")

@@ -58,7 +58,8 @@ def compress(body: bytes | memoryview, compression: Compression, level: int = DE
         return zlib.compress(body, level)
     if compression == Compression.ZSTD:
         return zstandard.ZstdCompressor(level=level).compress(body)
-    compressed: bytes = lz4.frame.compress(body, store_size=False)
+    # Java's reader knows only independent blocks; linked ones, the library's default, it refuses.
+    compressed: bytes = lz4.frame.compress(body, block_linked=False, store_size=False)
     return compressed
 
 

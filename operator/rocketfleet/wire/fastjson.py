@@ -4,11 +4,14 @@ Brokers serialise Java maps with fastjson, which writes a map's keys as it write
 `{0:"a"}`, one keyed by queues `{{"brokerName":"b","queueId":0,"topic":"t"}:1}`. No standard parser reads that. Most
 bodies are standard, so the standard library's parser goes first; what it refuses is read by the one below.
 
-In the result an object used as a key is a tuple of its (name, value) pairs, sorted by name, and an array used as a key
-is a tuple; bare numbers, booleans and null stay what they are. Everything else is as the json module has it.
+In the result an object used as a key is a tuple of its (name, value) pairs, sorted by name; bare numbers, booleans and
+null stay what they are. Everything else is as the json module has it. Keys are kept simple, since Python hashes numbers
+and tuples predictably and a table of made-up keys with one hash takes quadratic time: an object as a key may hold no
+other object or array, an array may be no key, and an integer in a key has 64 bits.
 
-The parser is a hand-written descent with a bounded depth. It looks at each character a bounded number of times, so its
-time is linear in the input, and it raises nothing but BodyError.
+The parser is a hand-written descent with a bounded depth; objects without objects in them, which is most of any body,
+it gives to the standard one. It looks at each character a bounded number of times, so its time is linear in the input,
+and it raises nothing but BodyError.
 """
 
 import json
@@ -20,10 +23,18 @@ from rocketfleet.wire.errors import BodyError
 MAX_DEPTH: Final = 100
 """How deep objects and arrays may nest in the dialect. RocketMQ's own bodies stay below ten."""
 
-_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
+_LEAF_WINDOW: Final = 4096
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _SPACE = re.compile(r"[ \t\n\r]*")
-_WORDS: Final = {"true": True, "false": False, "null": None}
-_WORD = re.compile(r"true|false|null")
+_WORDS: Final = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": float("-inf"),
+}
+_WORD = re.compile("|".join(_WORDS))
 
 _standard = json.JSONDecoder(strict=False)  # not strict: control characters in strings are read as they are
 
@@ -46,7 +57,7 @@ def loads(data: bytes | memoryview | str) -> Any:
         raise
     except IndexError as error:
         raise BodyError("the body is not JSON: it ends too soon") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BodyError(f"the body is not readable as JSON: {error}") from error
     if _skip(text, position) != len(text):
         raise BodyError(f"the body goes on after its end, at character {position}")
@@ -59,13 +70,28 @@ def _skip(text: str, position: int) -> int:
     return match.end()
 
 
-def _as_key(value: Any) -> Any:
+def _as_key(value: Any, position: int) -> Any:
     """Something hashable for a value that stands where a key should."""
-    if type(value) is dict:
-        return tuple([(name, _as_key(value[name])) for name in sorted(value, key=str)])
-    if type(value) is list:
-        return tuple([_as_key(item) for item in value])
+    kind = type(value)
+    if kind is str:
+        return value
+    if kind is dict:
+        for part in value.items():
+            _check_key_part(part[0], position)
+            _check_key_part(part[1], position)
+        return tuple(sorted(value.items(), key=_name_of))
+    _check_key_part(value, position)
     return value
+
+
+def _name_of(pair: tuple[Any, Any]) -> str:
+    return str(pair[0])
+
+
+def _check_key_part(value: Any, position: int) -> None:
+    kind = type(value)
+    if kind in (dict, list, tuple) or (kind is int and not -(1 << 63) <= value < 1 << 63):
+        raise BodyError(f"the body has a key of a kind that RocketMQ never sends, before character {position}")
 
 
 class _Parser:
@@ -82,6 +108,13 @@ class _Parser:
         if character == '"':
             return _standard.raw_decode(text, position)
         if character == "{":
+            # Within a window: looking for an end that is not there must not cost the whole text each time.
+            end = text.find("}", position, position + _LEAF_WINDOW)
+            if end > 0 and text.find("{", position + 1, end) < 0:
+                try:
+                    return _standard.raw_decode(text, position)
+                except (ValueError, RecursionError):
+                    pass  # numbers as keys, or nothing anyone can read
             return self._object(position, depth + 1)
         if character == "[":
             return self._array(position, depth + 1)
@@ -106,7 +139,7 @@ class _Parser:
             key, position = self.value(position, depth)
             position = self._expect(":", position)
             value, position = self.value(position, depth)
-            result[_as_key(key)] = value
+            result[_as_key(key, position)] = value
             position = _skip(text, position)
             if text[position] == "}":
                 return result, position + 1

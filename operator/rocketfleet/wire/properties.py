@@ -130,14 +130,10 @@ def check_property(name: str, value: str) -> None:
 
 
 def decode_properties(text: str) -> dict[str, str]:
-    """Read the text form."""
-    entries = text.split("\x02")
-    if not entries[-1]:
-        entries.pop()
-    try:
-        properties: dict[str, str] = dict([entry.split("\x01", 1) for entry in entries])
-    except ValueError:  # an entry without a separator
-        properties = dict([entry.split("\x01", 1) for entry in entries if "\x01" in entry])
-    if "" in properties:
-        del properties[""]
+    """Read the text form. A hot function: of the ways to write it, this loop is the quickest that is right."""
+    properties: dict[str, str] = {}
+    for entry in text.split("\x02"):
+        name, separator, value = entry.partition("\x01")
+        if separator and name:
+            properties[name] = value
     return properties

@@ -6,8 +6,8 @@ from typing import NamedTuple
 class MessageQueue(NamedTuple):
     """One queue of one topic on one broker.
 
-    The tuple's own order (topic, broker name, queue id) is the order in which Java sorts queues before it allocates
-    them, so `sorted(queues)` is what every member of a group agrees on.
+    Its order as a tuple (topic, broker name, queue id) is Java's too, but for names with characters beyond U+FFFF:
+    what members of a group must agree on is sorted by `allocation.java_order`.
     """
 
     topic: str

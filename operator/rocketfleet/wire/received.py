@@ -114,17 +114,11 @@ class ReceivedMessage:
         held = self._properties
         if type(held) is not int:
             return held  # type: ignore[return-value]  # as above
-        # This is decode_properties, for what is well-formed and without its calls.
         raw = self._data[held : self._start + self.store_size]
         try:
-            entries = raw.decode().split("\x02")
-            unfinished = entries.pop()
-            properties = dict([entry.split("\x01", 1) for entry in entries])
-        except ValueError:  # not UTF-8, or an entry without a separator
+            properties = decode_properties(raw.decode())
+        except UnicodeDecodeError:
             properties = decode_properties(raw.decode("utf-8", "replace"))
-        else:
-            if unfinished or "" in properties:
-                properties = decode_properties(raw.decode("utf-8", "replace"))
         self._properties = properties
         return properties
 
@@ -145,12 +139,17 @@ class ReceivedMessage:
     def born_host(self) -> str:
         """The producer's address and port."""
         start = self._start + _BORN_HOST_POSITION
-        return host_text[self._data[start : start + (20 if self.sys_flag & _BORN_V6 else 8)]]
+        if self.sys_flag & _BORN_V6:
+            return host_text[self._data[start : start + 20]]
+        return host_text[self._data[start : start + 8]]
 
     @property
     def store_host(self) -> str:
         """The broker's address and port."""
-        return host_text[self._raw_store_host()]
+        if self.sys_flag & _V6:
+            return host_text[self._raw_store_host()]
+        start = self._start + _STORE_HOST_POSITION
+        return host_text[self._data[start : start + 8]]
 
     def _raw_store_host(self) -> bytes:
         flags = self.sys_flag & _V6

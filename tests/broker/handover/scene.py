@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from tests.broker.handover.verdict import Verdict, judge, read_record
-
 from rocketfleet.client import broker_members, broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
+from rocketfleet.demo.run import send_patiently
+from rocketfleet.demo.verdict import Verdict, judge, read_record
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
@@ -108,7 +108,7 @@ class Scene:
                 one = f"k{key}:{numbers[key]}"
                 numbers[key] += 1
                 # A send is awaited before the next of its key, so the order of a key is the order of its offsets.
-                await producer.send(Message(self._topic, one.encode()), sharding_key=f"k{key}")
+                await send_patiently(producer, Message(self._topic, one.encode()), f"k{key}")
                 self.sent.append(one)
                 await asyncio.sleep(1 / self._rate)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.handover.scene import Scene
-from tests.broker.handover.verdict import begun_since
+
+from rocketfleet.demo.verdict import begun_since
 
 MODES = ["Concurrent", "Orderly"]
 

@@ -124,16 +124,3 @@ class Peer:
     async def _run(result: Any) -> None:
         if inspect.isawaitable(result):
             await result
-
-
-async def until(condition: Callable[[], Any], *, within: float = 5.0) -> None:
-    """Wait for a condition, a function or a coroutine function; the deadline only bounds a test that fails."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + within
-    while True:
-        met = condition()
-        if await met if inspect.isawaitable(met) else met:
-            return
-        if loop.time() > deadline:
-            raise AssertionError(f"did not come true within {within} s: {inspect.getsource(condition).strip()}")
-        await asyncio.sleep(0.005)

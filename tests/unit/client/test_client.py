@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.client.peer import Channel, Peer, until
+from tests.unit.client.patience import until
+from tests.unit.client.peer import Channel, Peer
 
 from rocketfleet.client import admin
 from rocketfleet.client.client import Client

@@ -8,9 +8,10 @@ import struct
 import tracemalloc
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.client.peer import Channel, Peer, obedient, until
+from tests.unit.client.patience import UNTIMED, until
+from tests.unit.client.peer import Channel, Peer, obedient
 
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConnectionLost, ProtocolError, RequestTimeout
@@ -80,7 +81,7 @@ async def test_a_frame_cut_short_says_so() -> None:
         await remoting.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(UNTIMED, max_examples=60)
 @given(st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=4), st.booleans())
 def test_random_bytes_end_in_an_error_of_ours_and_nothing_else(chunks: list[bytes], after_an_answer: bool) -> None:
     problems: list[object] = []

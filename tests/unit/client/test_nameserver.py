@@ -139,6 +139,17 @@ async def test_a_body_that_is_no_route_is_a_protocol_error() -> None:
         await remoting.close()
 
 
+async def test_a_static_topic_is_refused() -> None:
+    body = ROUTE.encode()[:-1] + b',"topicQueueMappingByBroker":{"broker-a":{"bname":"broker-a","totalQueues":4}}}'
+    async with Peer(lambda channel, command: channel.answer(command, body=body)) as peer:
+        remoting = Remoting(ClientConfig(peer.address))
+        with pytest.raises(NoRoute, match="it is a static topic"):
+            await _servers(remoting, peer.address).route("T")
+        body = ROUTE.encode()[:-1] + b',"topicQueueMappingByBroker":{}}'
+        assert await _servers(remoting, peer.address).route("T") == ROUTE
+        await remoting.close()
+
+
 async def test_which_is_first_is_drawn_by_lot() -> None:
     class Nobody:
         async def call(self, address: str, command: Command, timeout: float | None = None) -> Command:

@@ -8,7 +8,8 @@ import random
 import socket
 
 import pytest
-from tests.unit.client.peer import Channel, Peer, obedient, until
+from tests.unit.client.patience import until
+from tests.unit.client.peer import Channel, Peer, obedient
 
 from rocketfleet.client.backoff import BackoffPolicy
 from rocketfleet.client.config import ClientConfig
@@ -146,6 +147,24 @@ async def test_a_lost_connection_fails_its_calls_and_the_next_call_reconnects() 
         assert connects == [peer.address, peer.address, other.address]
         await remoting.close()
         assert len(told) == 1  # closing it ourselves is no news
+
+
+async def test_a_call_that_meets_a_closing_connection_gets_a_new_one() -> None:
+    async with Peer() as peer:
+        remoting = Remoting(config())
+        news: list[str] = []
+        remoting.on_connect(lambda _: news.append("up"))
+        remoting.on_disconnect(lambda *_: news.append("down"))
+        assert (await remoting.call(peer.address, request(MAX))).code == 0
+        # Its transport goes only at the next turn of the event loop; until then the connection is in the table.
+        remoting._connections[peer.address].abort(ConnectionLost(peer.address, "for the test"))
+        assert (await remoting.call(peer.address, request(MAX))).code == 0
+        assert news == ["up", "down", "up"]
+        remoting._connections[peer.address].abort(ConnectionLost(peer.address, "for the test"))
+        await remoting.oneway(peer.address, request(MAX))
+        await until(lambda: len(peer.received) == 3)
+        assert news == ["up", "down", "up", "down", "up"]
+        await remoting.close()
 
 
 async def test_callers_share_one_attempt_and_one_that_leaves_does_not_end_it() -> None:

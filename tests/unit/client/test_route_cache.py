@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.client.peer import until
+from tests.unit.client.patience import UNTIMED, until
 
 from rocketfleet.client.errors import ClientClosed, ConnectError, NoRoute
 from rocketfleet.client.route_cache import RouteCache, next_refresh
@@ -192,6 +192,7 @@ async def test_close_ends_what_is_under_way(cache: RouteCache, source: Source) -
         await call
 
 
+@UNTIMED
 @given(st.floats(0, 1e6), st.floats(0.1, 1e3), st.floats(0, 1, exclude_max=True))
 def test_refreshes_keep_near_the_interval(now: float, interval: float, draw: float) -> None:
     wait = next_refresh(now, interval, lambda: draw) - now

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.client.patience import UNTIMED
 
 from rocketfleet.client.errors import NoBroker
 from rocketfleet.client.routes import (
@@ -86,6 +87,7 @@ def test_an_order_configuration_lists_the_queues_itself() -> None:
     assert _ids(publish_info("T", nonsense).queues) == [("broker-c", 0)]
 
 
+@UNTIMED
 @given(ROUTES)
 def test_queues_are_as_counted_and_never_twice(route: TopicRouteData) -> None:
     written = publish_info("T", route).queues
@@ -98,6 +100,7 @@ def test_queues_are_as_counted_and_never_twice(route: TopicRouteData) -> None:
     assert len(set(read)) == len(read) == sum(d.read_queue_nums for d in route.queue_datas if d.perm & 4)
 
 
+@UNTIMED
 @given(ROUTES, st.randoms(use_true_random=False))
 def test_the_order_in_which_things_are_listed_is_no_change(route: TopicRouteData, random: object) -> None:
     queues, brokers = list(route.queue_datas), list(route.broker_datas)
@@ -110,6 +113,7 @@ def test_the_order_in_which_things_are_listed_is_no_change(route: TopicRouteData
     assert changed(None, route)
 
 
+@UNTIMED
 @given(ROUTES, ROUTES)
 def test_whatever_changes_queues_or_addresses_is_a_change(one: TopicRouteData, other: TopicRouteData) -> None:
     same = (
@@ -166,6 +170,7 @@ def test_brokers_are_merged_from_routes_and_forgotten_with_them() -> None:
     assert set(brokers.table) == {"broker-a", "broker-b"}
 
 
+@UNTIMED
 @given(st.lists(ROUTES, max_size=5))
 def test_a_merge_knows_exactly_the_brokers_named(routes: list[TopicRouteData]) -> None:
     brokers = Brokers()

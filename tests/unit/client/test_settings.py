@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.client.patience import UNTIMED
 
 from rocketfleet.client.address import Address, parse, parse_list
 from rocketfleet.client.backoff import BackoffPolicy, Failures, after_failure, delay
@@ -37,6 +38,7 @@ def test_what_only_looks_like_an_address(text: str) -> None:
         parse(text)
 
 
+@UNTIMED
 @given(st.ip_addresses() | st.just("name.server"), st.integers(1, 65535))
 def test_an_address_written_is_read_back(host: object, port: int) -> None:
     address = Address(str(host), port)
@@ -50,6 +52,7 @@ def test_lists_of_addresses() -> None:
         parse_list(" ; ")
 
 
+@UNTIMED
 @given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True), st.floats(0.001, 10), st.floats(1, 100))
 def test_a_delay_grows_within_its_bounds(failures: int, draw: float, first: float, factor: float) -> None:
     policy = BackoffPolicy(first, first * factor)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.client.patience import UNTIMED
 
 from rocketfleet.client import (
     broker_acl,
@@ -157,7 +158,7 @@ async def test_a_yes_with_the_wrong_content_is_a_protocol_error(name: str, body:
 
 
 @pytest.mark.parametrize("name", CALLS)
-@settings(max_examples=25)
+@settings(UNTIMED, max_examples=25)
 @given(code=st.integers(-2000, 5000), body=st.binary(max_size=50), fields=st.dictionaries(st.text(), st.text()))
 async def test_whatever_comes_it_is_a_value_or_an_error_of_ours(
     name: str, code: int, body: bytes, fields: dict[str, str]

@@ -7,7 +7,9 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.describe import describe, render
 from rocketfleet.devbroker.errors import DevBrokerError, JavaError, PortError, StartError
 from rocketfleet.devbroker.fleet import Fleet
+from rocketfleet.devbroker.guard import Guard
 from rocketfleet.devbroker.process import Identity, began
 from rocketfleet.devbroker.state import State
 
@@ -57,6 +60,13 @@ def remembered(directory: Path, processes: dict[str, Identity], *, ready: bool =
     ports = {name: 20000 + 10 * place for place, name in enumerate(spec.processes)}
     state.save(fleet.layout.state, State(spec, ports, "/bin/java", "/jars", processes, ready=ready))
     return fleet
+
+
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "not in time"
+        time.sleep(0.01)
 
 
 def test_nothing_was_started(tmp_path: Path) -> None:
@@ -181,6 +191,31 @@ def test_a_given_port_that_is_taken(tmp_path: Path, fake_java: Callable[[str], N
     assert fleet.state() is None
 
 
+def test_a_port_that_was_ours_and_is_taken_is_replaced_and_said(
+    tmp_path: Path, fake_java: Callable[[str], None]
+) -> None:
+    fake_java("exit 1")
+    said: list[str] = []
+
+    class Notes:
+        def say(self, line: str) -> None:
+            said.append(line)
+
+        def progress(self, line: str) -> None:
+            pass
+
+    fleet = Fleet(remembered(tmp_path / "fleet", {}).directory, Notes())
+    known = fleet.known()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        known.ports["name-server"] = port = other.getsockname()[1]
+        state.save(fleet.layout.state, known)
+        with pytest.raises(StartError):
+            fleet.start(FleetSpec())
+    assert [line for line in said if "name-server" in line] == [
+        f"name-server listens on port {fleet.known().ports['name-server']} now: {port}, as before, is taken"
+    ]
+
+
 def test_commands_in_one_directory_take_turns(tmp_path: Path) -> None:
     waited = threading.Event()
 
@@ -217,3 +252,22 @@ def test_pause_and_resume_are_signals(tmp_path: Path, bystander: Identity) -> No
     assert os.WIFCONTINUED(os.waitpid(bystander.pid, os.WCONTINUED)[1])
     fleet.kill()
     assert not bystander.alive
+
+
+def test_a_guard_stops_the_fleet_of_a_program_that_is_killed(tmp_path: Path, bystander: Identity) -> None:
+    fleet = remembered(tmp_path / "fleet", {"broker-a": bystander})
+    program = (
+        "import os, signal, sys; from pathlib import Path; from rocketfleet.devbroker.guard import Guard;"
+        "guard = Guard(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(fleet.directory)], check=False).returncode == -9
+    until(lambda: not bystander.alive)
+    until(lambda: not fleet.directory.exists())
+
+
+def test_a_guard_that_is_dismissed_does_nothing(tmp_path: Path, bystander: Identity) -> None:
+    fleet = remembered(tmp_path / "fleet", {"broker-a": bystander})
+    guard = Guard(fleet.directory)
+    guard.dismiss()
+    assert bystander.alive
+    assert fleet.directory.exists()

@@ -22,6 +22,15 @@ def test_without_trouble_the_last_lines_speak() -> None:
     assert last_words("one\ntwo\n\nthree\nfour\n") == ["two", "three", "four"]
 
 
+def test_a_silent_output_leaves_the_word_to_the_logs() -> None:
+    log = (
+        "2026-01-01 10:00:00 INFO main - fine\n2026-01-01 10:00:01 ERROR main - parse of messageDelayLevel went wrong\n"
+    )
+    assert last_words("", ["", log]) == ["parse of messageDelayLevel went wrong"]
+    assert last_words("something else", [log]) == ["parse of messageDelayLevel went wrong"]
+    assert last_words("java.io.IOException: no", [log]) == ["java.io.IOException: no"]
+
+
 def test_silence_is_silence() -> None:
     assert last_words("\n\n") == []
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.client.peer import until
+from tests.unit.producer.waiting import until
 
 from rocketfleet.producer.accumulating import Accumulating, BatchKey, Waiting
 from rocketfleet.producer.accumulator import BatchLimits

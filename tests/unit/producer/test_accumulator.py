@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.unit.producer.waiting import UNTIMED
 
 from rocketfleet.producer.accumulator import Accumulator, Batch, BatchLimits
 
@@ -76,8 +77,10 @@ class Accumulating(RuleBasedStateMachine):
 
 
 TestAccumulating = Accumulating.TestCase
+TestAccumulating.settings = UNTIMED
 
 
+@UNTIMED
 @given(st.lists(st.integers(1, 2000), max_size=20), st.integers(1, 2000))
 def test_there_is_always_room_when_nothing_is_held(sizes: list[int], size: int) -> None:
     accumulator: Accumulator[str, int] = Accumulator(lambda: 0.0, LIMITS)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.producer.waiting import UNTIMED
 
 from rocketfleet.producer import checks
 from rocketfleet.producer.errors import InvalidMessage
@@ -54,6 +55,7 @@ def test_the_limit_itself_is_allowed() -> None:
         checks.check_properties("x" * 32768)
 
 
+@UNTIMED
 @given(st.text(st.characters(codec="utf-8"), min_size=1), st.integers(32700, 32900))
 def test_properties_are_measured_in_bytes(text: str, length: int) -> None:
     text = text * (length // len(text.encode()))

@@ -4,6 +4,7 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.producer.waiting import UNTIMED
 
 from rocketfleet.producer.choice import QueueRing, choose
 from rocketfleet.producer.faults import FaultTable
@@ -20,6 +21,7 @@ topologies = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), st.integers(
 starts = st.integers(0, 2**31)
 
 
+@UNTIMED
 @given(topologies, starts)
 def test_one_round_uses_every_queue_once(sizes: dict[str, int], start: int) -> None:
     ring = ring_of(sizes, start)
@@ -27,6 +29,7 @@ def test_one_round_uses_every_queue_once(sizes: dict[str, int], start: int) -> N
     assert sorted(filter(None, chosen)) == sorted(ring.queues)
 
 
+@UNTIMED
 @given(topologies, starts, st.booleans())
 def test_the_broker_that_failed_is_avoided_if_there_is_another(
     sizes: dict[str, int], start: int, tolerant: bool
@@ -43,6 +46,7 @@ def test_the_broker_that_failed_is_avoided_if_there_is_another(
                 assert queue.broker == avoid
 
 
+@UNTIMED
 @given(topologies, starts, st.data())
 def test_resting_brokers_are_left_alone_and_the_rest_used_evenly(
     sizes: dict[str, int], start: int, data: st.DataObject

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.producer.waiting import UNTIMED
 
 from rocketfleet.producer.faults import LADDER, FaultTable, rest_period
 
@@ -39,6 +40,7 @@ def test_the_ladder_is_the_one_of_java(milliseconds: int, seconds: float) -> Non
     assert rest_period(milliseconds / 1000) == seconds
 
 
+@UNTIMED
 @given(st.floats(0, 100), st.floats(0, 100))
 def test_slower_never_rests_shorter(one: float, other: float) -> None:
     assert rest_period(min(one, other)) <= rest_period(max(one, other))
@@ -52,6 +54,7 @@ def test_an_unknown_broker_is_healthy() -> None:
     assert not table.came_back("a")
 
 
+@UNTIMED
 @given(st.sampled_from([rung for rung in LADDER if rung[1] > 0]))
 def test_a_slow_broker_rests_for_exactly_its_period(rung: tuple[float, float]) -> None:
     latency, period = rung
@@ -147,6 +150,7 @@ events = st.one_of(
 )
 
 
+@UNTIMED
 @given(st.lists(events, max_size=40))
 def test_available_means_that_no_period_runs(history: list[tuple[str, str | None, float | bool | None]]) -> None:
     """Against a plain model: the latest end of any slow period, and of any failure since the last answered probe."""

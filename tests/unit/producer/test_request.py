@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.producer.waiting import UNTIMED
 
 from rocketfleet.producer.errors import InvalidMessage
 from rocketfleet.producer.request import (
@@ -117,6 +118,7 @@ def test_a_batch_is_bounded_as_a_whole(ids: UniqueIds) -> None:
         prepare_batch(messages, SETTINGS._replace(max_message_size=1000), ids)
 
 
+@UNTIMED
 @given(st.lists(st.binary(min_size=1, max_size=50), min_size=1, max_size=20))
 def test_joining_encoded_messages_is_encoding_the_batch(bodies: list[bytes]) -> None:
     makers = [UniqueIds(bytes(4), 1, 1, clock=lambda: 1.7e9) for _ in range(2)]

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.producer.waiting import UNTIMED
 
 from rocketfleet.client.errors import (
     BackingOff,
@@ -65,6 +66,7 @@ def test_other_codes_can_be_asked_for() -> None:
     assert not policy.is_retried(response_error(ResponseCode.SYSTEM_BUSY, None, "broker:1", 310))
 
 
+@UNTIMED
 @given(
     st.integers(0, 5), st.integers(0, 8), st.floats(-5, 5), st.one_of(st.none(), st.floats(0.01, 5, exclude_min=True))
 )

@@ -5,8 +5,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from tests.unit.client.peer import Channel, until
+from tests.unit.client.peer import Channel
 from tests.unit.producer.cluster import Cluster, Script, cluster_of, hanging_up, refusing, silent
+from tests.unit.producer.waiting import until
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import ConnectionLost, NoRoute, RequestTimeout, ResponseError, SystemBusy
@@ -28,7 +29,7 @@ from rocketfleet.wire.queue import MessageQueue
 
 
 def producer_of(cluster: Cluster, **options: Any) -> Producer:
-    return Producer(cluster.config(), "g", ProducerOptions(**options))
+    return Producer(cluster.config(), "g", ProducerOptions(**{"send_timeout": 30, **options}))
 
 
 async def test_a_message_is_stored_and_its_place_told() -> None:
@@ -99,7 +100,7 @@ async def test_trouble_at_one_broker_is_taken_to_another(trouble: Script) -> Non
 async def test_a_broker_that_is_silent_costs_one_attempt() -> None:
     async with cluster_of("a", "b") as cluster:
         cluster["a"].before = silent
-        async with producer_of(cluster, retry=RetryPolicy(attempt_timeout=0.05)) as producer:
+        async with producer_of(cluster, retry=RetryPolicy(attempt_timeout=0.5)) as producer:
             results = [await producer.send(Message("t", b"x")) for _ in range(4)]
         assert {result.queue.broker for result in results} == {"b"}
 
@@ -254,6 +255,8 @@ async def test_what_is_wrong_is_said_before_anything_is_sent() -> None:
         for send, words in (
             (producer.send(Message("bad topic", b"x")), "letters"),
             (producer.send(Message("t", b"")), "empty"),
+            (producer.send(Message("t", "text")), "must be bytes, not str"),  # type: ignore[arg-type]  # the mistake itself
+            (producer.send(Message("t", None)), "must be bytes"),  # type: ignore[arg-type]  # the mistake itself
             (producer.send(Message("t", b"x" * (4 * 1024 * 1024 + 1))), "4194305 bytes"),
             (producer.send(Message("t", b"x"), queue=MessageQueue("u", "a", 0)), "not of the message's topic"),
             (producer.send(Message("t", b"x"), selector=lambda *_: nowhere), "one of the topic's queues"),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.producer.waiting import UNTIMED
 
 from rocketfleet.producer.sharding import by_hash, java_hash
 from rocketfleet.wire.queue import MessageQueue
@@ -33,6 +34,7 @@ def test_java_hash(key: str | int, expected: int) -> None:
     assert java_hash(key) == expected
 
 
+@UNTIMED
 @given(st.text(st.characters(codec="utf-16")) | st.integers(-(2**63), 2**63 - 1))
 def test_every_key_has_one_queue(key: str | int) -> None:
     value = java_hash(key)

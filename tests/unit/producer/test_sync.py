@@ -1,6 +1,7 @@
 """The blocking producer: from many threads, with callbacks, and clear words once it is closed."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from tests.unit.producer.cluster import Cluster, cluster_of, refusing, silent
 
+from rocketfleet.client.config import TlsConfig
 from rocketfleet.client.errors import ResponseError
 from rocketfleet.producer import (
     BatchLimits,
@@ -142,3 +144,32 @@ def test_a_selector_and_transactions_work_from_here_too(cluster: Cluster) -> Non
         chosen = producer.send(Message("t", b"x"), selector=lambda queues, _message, _key: queues[-1]).queue
         assert chosen == MessageQueue("t", "b", 3)
         assert producer.send_in_transaction(Message("t", b"x")).settled
+
+
+def test_a_start_that_fails_leaves_no_thread_behind(cluster: Cluster) -> None:
+    before = threading.active_count()
+    producer = SyncProducer(cluster.config(tls=TlsConfig(ca_file="/does/not/exist.pem")), "g")
+    with pytest.raises(ValueError, match="certificate authorities"):
+        producer.start()
+    assert threading.active_count() == before
+    with pytest.raises(ProducerClosed):
+        producer.send(Message("t", b"x"))
+
+
+def test_a_forked_child_is_told_to_make_its_own(cluster: Cluster) -> None:
+    with SyncProducer(cluster.config(), "g") as producer:
+        producer.send(Message("t", b"x"))
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                producer.send(Message("t", b"x"))
+            except ProducerClosed as error:
+                os.write(writing, str(error).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(writing)
+        words = os.read(reading, 1000)
+        os.close(reading)
+        assert b"make a producer here" in words

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.client.peer import Channel, until
+from tests.unit.client.peer import Channel
 from tests.unit.producer.cluster import Cluster, cluster_of, refusing
+from tests.unit.producer.waiting import until
 
 from rocketfleet.producer import InvalidMessage, Producer, SendFailed, SendStatus, TransactionState
 from rocketfleet.wire.codes import RequestCode, ResponseCode
@@ -139,6 +140,22 @@ async def test_a_commit_that_the_broker_does_not_confirm_is_told_as_such() -> No
         cluster["a"].before = deaf
         result = await producer.send_in_transaction(Message("t", b"x"))
         assert (result.state, result.settled) == (COMMIT, False)
+
+
+async def test_the_outcome_is_told_even_if_the_broker_is_gone() -> None:
+    async with cluster_of("a", "b") as cluster:
+
+        class Slow(Listener):
+            async def execute(self, message: Message, argument: Any) -> TransactionState:  # type: ignore[override]  # either kind will do
+                (holder,) = (broker for broker in cluster.brokers.values() if broker.stored)
+                await holder.peer.stop()
+                cluster.registered.discard(holder.name)
+                await producer._client.routes.refresh("t")
+                return COMMIT
+
+        async with Producer(cluster.config(), "g", transactions=Slow()) as producer:
+            result = await producer.send_in_transaction(Message("t", b"x"))
+        assert (result.state, result.settled, result.error) == (COMMIT, False, None)
 
 
 async def test_a_delayed_message_cannot_be_transactional() -> None:

@@ -7,7 +7,7 @@ import typing
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.wire.strategies import int64, queues, text
 
@@ -62,6 +62,7 @@ def test_there_are_bodies_to_test() -> None:
 
 
 @every_body
+@settings(max_examples=15)  # times some fifty bodies
 @given(data=st.data())
 def test_bodies_survive(cls: type[Body], data: st.DataObject) -> None:
     body = data.draw(instances(cls))
@@ -92,40 +93,23 @@ def test_something_else_than_an_object_is_a_body_error(cls: type[Body], wrong: s
 
 @every_body
 def test_a_field_of_the_wrong_shape_is_named(cls: type[Body]) -> None:
-    names = [name for name in json.loads(fastjson_names(cls))]
-    for name in names:
-        for wrong in (b"[[]]", b'{"a":{"b":[]}}', b"1.5e300", b'"not a number"', b"true"):
-            data = b'{"%s":%s}' % (name.encode(), wrong)
-            try:
-                cls.decode(data)
-            except BodyError as error:
-                assert f"{cls.__name__}, field {name}" in str(error)
-    wrong_somewhere = [name for name in names if _refuses(cls, name)]
-    assert wrong_somewhere == names
+    for name in json.loads(fastjson_names(cls)):
+        with pytest.raises(BodyError, match=f"{cls.__name__}, field {name}"):
+            cls.decode(b'{"%s":[[[]]]}' % name.encode())
 
 
-def _refuses(cls: type[Body], name: str) -> bool:
+garbage = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.data(), st.sampled_from(BODIES), garbage)
+def test_garbage_in_a_field_is_a_body_error_or_nothing(data: st.DataObject, cls: type[Body], value: Any) -> None:
+    names = [member.metadata.get("wire_name", _camel(member.name)) for member in dataclasses.fields(cls)]  # type: ignore[arg-type]  # every subclass is a dataclass
     try:
-        cls.decode(b'{"%s":[[[]]]}' % name.encode())
-    except BodyError:
-        return True
-    return False
-
-
-@every_body
-@given(data=st.data())
-def test_garbage_in_a_field_is_a_body_error_or_nothing(cls: type[Body], data: st.DataObject) -> None:
-    names = [member.metadata.get("wire_name", member.name) for member in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-    values = st.recursive(
-        scalars,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(names), inner),
-        max_leaves=8,
-    )
-    keys = st.sampled_from([_camel(name) for name in names])
-    body = data.draw(st.dictionaries(keys, values))
-    try:
-        cls.from_json(body)
+        cls.from_json({data.draw(st.sampled_from(names)): value})
     except BodyError:
         return
 
@@ -138,7 +122,7 @@ def _camel(name: str) -> str:
 def test_errors_say_where() -> None:
     stats = '{"offsetTable":{{"brokerName":"b","queueId":"x","topic":"T"}:{}}}'
     with pytest.raises(
-        BodyError, match=r"ConsumeStats, field offsetTable\[.*\]\.queueId: expected an integer, found a str"
+        BodyError, match=r"ConsumeStats, field offsetTable\[.*\]\.queueId: expected an integer of 64 bits, found a str"
     ):
         bodies.ConsumeStats.decode(stats)
     route = '{"brokerDatas":[{"brokerAddrs":{"0":"a"}},{"brokerAddrs":{"0":5}}]}'
@@ -214,7 +198,16 @@ def test_names_that_are_not_plain_camel_case() -> None:
 def test_large_integers_in_quotes_are_read() -> None:
     data = b'{"minOffset":"9223372036854775807","maxOffset":"-5"}'
     assert bodies.TopicOffset.decode(data) == bodies.TopicOffset(min_offset=9223372036854775807, max_offset=-5)
-    for wrong in (b'"1.5"', b'""', b'"-"', b'"0x5"', b'"123456789012345678901234567890"', b"true", b"1.0"):
+    for wrong in (
+        b'"1.5"',
+        b'""',
+        b'"-"',
+        b'"0x5"',
+        b'"123456789012345678901234567890"',
+        b"9223372036854775808",
+        b"true",
+        b"1.0",
+    ):
         with pytest.raises(BodyError):
             bodies.TopicOffset.decode(b'{"minOffset":%s}' % wrong)
 

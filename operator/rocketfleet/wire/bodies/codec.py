@@ -219,11 +219,11 @@ def _read_str(value: Any) -> str:
 
 
 def _read_int(value: Any) -> int:
-    if type(value) is int:
+    if type(value) is str and len(value) <= 20 and value.isascii() and value.removeprefix("-").isdecimal():
+        value = int(value)
+    if type(value) is int and -(1 << 63) <= value < 1 << 63:  # a Java long, at most
         return value
-    if type(value) is str and len(value) <= 20 and value.removeprefix("-").isdecimal():
-        return int(value)
-    raise _MismatchError("an integer", value)
+    raise _MismatchError("an integer of 64 bits", value)
 
 
 def _read_float(value: Any) -> float:

@@ -16,6 +16,10 @@ class Verdict:
     repeated: frozenset[str]  # finished more than once
     out_of_order: tuple[str, ...]  # begun for the first time after a later message of the same key
 
+    @property
+    def good(self) -> bool:
+        return not self.lost and not self.repeated and not self.out_of_order
+
     def __str__(self) -> str:
         return (
             f"sent={self.sent} consumed={self.consumed} lost={len(self.lost)} "

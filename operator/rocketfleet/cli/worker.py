@@ -1,0 +1,232 @@
+"""`rocketfleet worker`: one member of a consumer group, with a handler of yours.
+
+The options about the group are made from the table in `worker/setting_table.py`. Each can be given as an option, as a
+variable ROCKETFLEET_… or, those about the group, in a settings file; an option wins over a variable, a variable over
+the file. Click reads the variables (`auto_envvar_prefix`), so the options of a connection have theirs too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rocketfleet.cli.connection import Connection, connection_options
+from rocketfleet.cli.output import show_json
+from rocketfleet.worker import exit_codes
+from rocketfleet.worker.handler_loading import HandlerError, load_handler
+from rocketfleet.worker.setting_table import SETTINGS, Kind, Setting
+from rocketfleet.worker.setting_values import (
+    SettingsError,
+    items_from_text,
+    queue_from_text,
+    subscription_from_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rocketfleet.client.config import ClientConfig
+    from rocketfleet.worker.lifeline import Lifeline
+    from rocketfleet.worker.member import MemberSpec
+    from rocketfleet.worker.port import ControlPort
+    from rocketfleet.worker.settings_file import Values
+    from rocketfleet.worker.token import Token
+
+_log = logging.getLogger(__name__)
+PREFIX = "ROCKETFLEET"
+TOKEN_VARIABLE = "ROCKETFLEET_CONTROL_TOKEN"  # noqa: S105 - the variable's name
+# Not ROCKETFLEET_PORT: Kubernetes sets that, to an URL, in every pod next to a Service named rocketfleet.
+PORT_VARIABLE = "ROCKETFLEET_BIND_PORT"
+CLIENT_ID_VARIABLE = "ROCKETFLEET_CLIENT_ID"
+
+
+class WrongSettings(click.ClickException):
+    """One line, and the exit code that says that another try would end the same way."""
+
+    exit_code = exit_codes.SETTINGS
+
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType  # which older versions of click do not subscript
+
+
+class Item(_ParamType):
+    """An item of a list; in the environment items are separated by semicolons."""
+
+    def __init__(self, name: str, read: Callable[[str], object]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except SettingsError as error:
+            self.fail(str(error), param, ctx)
+
+    def split_envvar_value(self, rv: str) -> Sequence[str]:
+        return items_from_text(rv)
+
+
+_LISTS = {
+    Kind.SUBSCRIPTIONS: Item("topic", subscription_from_text),
+    Kind.QUEUES: Item("queue", queue_from_text),
+    Kind.TEXTS: Item("text", str),
+}
+_SINGLE: dict[Kind, Any] = {Kind.TEXT: str, Kind.NUMBER: int, Kind.SECONDS: float}
+
+
+def _option(setting: Setting) -> Callable[[Any], Any]:
+    """The click option of one line of the table. Nothing given is None, or an empty tuple."""
+    flag, help_text = f"--{setting.option}", f"{setting.help} [file: {setting.key}]"
+    if setting.kind in _LISTS:
+        return click.option(
+            flag, setting.parameter, multiple=True, type=_LISTS[setting.kind], metavar=setting.metavar, help=help_text
+        )
+    if setting.kind is Kind.SWITCH:
+        return click.option(f"{flag}/--no-{setting.option}", setting.parameter, default=None, help=help_text)
+    kind = click.Choice(setting.choices, case_sensitive=False) if setting.choices else _SINGLE[setting.kind]
+    metavar = f"[{'|'.join(setting.choices)}]" if setting.choices else setting.metavar
+    return click.option(flag, setting.parameter, type=kind, metavar=metavar, help=help_text)
+
+
+def _settings_options(command: Any) -> Any:
+    for setting in reversed(SETTINGS):
+        command = _option(setting)(command)
+    return command
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_DIRECTORY = click.Path(path_type=Path)
+
+
+@click.command(
+    context_settings={"auto_envvar_prefix": PREFIX, "max_content_width": 120},
+    short_help="Run a member of a consumer group with a handler of yours.",
+    epilog="Every option can be given as an environment variable: ROCKETFLEET_ and its name in capitals, as in "
+    "ROCKETFLEET_BATCH_SIZE; lists in the plural (ROCKETFLEET_TOPICS, _ROOMS, _QUEUES). Exit codes: 0 drained, "
+    "1 failed, 2 wrong settings or handler, 3 the group could not be joined, 4 drained but not every offset confirmed.",
+)
+@click.option("--handler", metavar="MODULE:FUNCTION", help="What gets the messages: a function, plain or async.")
+@click.option("--path", type=_DIRECTORY, metavar="DIR", help="Where the handler's module is.")
+@click.option("--settings", type=_FILE, metavar="FILE", help="JSON with the keys of a ConsumerGroup manifest.")
+@_settings_options
+@connection_options
+@click.option("--client-id", metavar="ID", help="The member's name. [default: POD_NAME@POD_UID, or a unique one]")
+@click.option("--offset-directory", type=_DIRECTORY, metavar="DIR", help="Broadcasting: where offsets are kept.")
+@click.option("--processes", type=click.IntRange(1, 256), default=1, show_default=True, help="Members in this worker.")
+@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Control port: its address.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, envvar=PORT_VARIABLE, allow_from_autoenv=False,
+              help=f"Control port: its number. [a free one] [env: {PORT_VARIABLE}]")  # fmt: skip
+@click.option("--port-file", type=_DIRECTORY, metavar="FILE", help="Write the control port's address here.")
+@click.option(
+    "--token-file", type=_FILE, metavar="FILE", help=f"Control port: its token. [env, instead: {TOKEN_VARIABLE}]"
+)
+@click.option("--stuck-after", type=click.FloatRange(min=0, min_open=True), default=30.0, show_default=True,
+              metavar="SECONDS", help="/healthz fails when the event loop has not run for so long.")  # fmt: skip
+@click.option("--join-timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS",
+              help="How long to try to join the group before giving up.")  # fmt: skip
+@click.option("--log-format", type=click.Choice(["json", "text"]), default="text", show_default=True)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+              default="info", show_default=True)  # fmt: skip
+@click.option("--show-settings", is_flag=True, help="Print the settings about the group as JSON, and end.")
+def worker(connection: Connection, **options: Any) -> None:
+    """Consume as a member of a group, until told to stop (SIGTERM, SIGINT, POST /drain); then drain and end.
+
+    The handler is a function of one message, or of a list of them if its parameter is annotated so. When it returns the
+    message is done; when it raises, or returns RETRY, the message comes again later.
+    """
+    from rocketfleet.worker import lifeline, logs
+
+    line = lifeline.adopt(os.environ)
+    logs.configure(options["log_format"], options["log_level"], None if line is None else line.process)
+    try:
+        code = _run(connection, options, line)
+    except (SettingsError, HandlerError, click.ClickException) as error:
+        sentence = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        if options["log_format"] == "text":
+            raise WrongSettings(sentence) from error
+        _log.error("%s", sentence)  # whoever wants JSON wants nothing else
+        code = exit_codes.SETTINGS
+    sys.exit(code)
+
+
+def _run(connection: Connection, options: dict[str, Any], line: Lifeline | None) -> int:
+    from rocketfleet.worker import identity, settings
+    from rocketfleet.worker.port import ControlPort
+
+    values = _values(options)
+    consumer_settings, strategy = settings.consumer_settings(values), settings.strategy(values)
+    if options["show_settings"]:
+        show_json(settings.as_json(values))
+        return exit_codes.DRAINED
+    if not options["handler"]:
+        raise SettingsError("no handler is named: give --handler module:function, or ROCKETFLEET_HANDLER")
+    client_id = identity.choose_client_id(options["client_id"], os.environ)
+    port = ControlPort(options["bind"], options["port"], options["port_file"])
+    if line is None and options["processes"] > 1:
+        return _run_parent(options, client_id, port, _token(options), consumer_settings.drain_timeout)
+    if line is not None:
+        client_id, port = identity.process_client_id(client_id, line.process), ControlPort()
+    spec = _spec(options, connection.config(client_id=client_id), consumer_settings, strategy)
+    return _run_member(spec, port, _token(options, line), line)
+
+
+def _values(options: dict[str, Any]) -> Values:
+    """What was given about the group: in the file, and over it by variables and options."""
+    from rocketfleet.worker import settings_file
+
+    values = {} if options["settings"] is None else settings_file.read(options["settings"])
+    for setting in SETTINGS:
+        given = options[setting.parameter]
+        if given is not None and given != ():
+            values[setting.key] = list(given) if isinstance(given, tuple) else given
+    return values
+
+
+def _token(options: dict[str, Any], line: Lifeline | None = None) -> Token:
+    from rocketfleet.worker.token import Token, TokenError
+
+    try:
+        return Token(line.token if line else os.environ.get(TOKEN_VARIABLE), None if line else options["token_file"])
+    except TokenError as error:
+        raise SettingsError(str(error)) from error
+
+
+def _spec(options: dict[str, Any], config: ClientConfig, consumer_settings: Any, strategy: Any) -> MemberSpec:
+    from rocketfleet.worker.member import MemberSpec
+
+    return MemberSpec(
+        config=config,
+        settings=consumer_settings,
+        strategy=strategy,
+        handler=load_handler(options["handler"], options["path"]),
+        offset_directory=options["offset_directory"],
+        stuck_after=options["stuck_after"],
+        join_timeout=options["join_timeout"],
+    )
+
+
+def _run_member(spec: MemberSpec, port: ControlPort, token: Token, line: Lifeline | None) -> int:
+    from rocketfleet.worker import process
+
+    return process.run(spec, port, token, line)
+
+
+def _run_parent(options: dict[str, Any], client_id: str, port: ControlPort, token: Token, drain_timeout: float) -> int:
+    from rocketfleet.worker.parent import Parent
+
+    # A child is this same command line again. Its id is ours, even if we made it up, with its number behind.
+    command = [sys.executable, *sys.orig_argv[1:]]
+    environment = {**os.environ, CLIENT_ID_VARIABLE: client_id}
+    parent = Parent(options["processes"], command, environment, drain_timeout=drain_timeout)
+    return asyncio.run(parent.run(port, token))

@@ -1,0 +1,1 @@
+"""`rocketfleet demo`: a real broker, real workers, live traffic, a group that grows and shrinks, and a verdict."""

@@ -1,0 +1,165 @@
+"""Offsets at the broker: never backwards, one at a time, and "none" is not an error nor the other way round."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.consumer.model_broker import ADDRESS, Clock, ModelBroker, ModelClient, queue
+from tests.unit.consumer.waiting import turns, until
+
+from rocketfleet.client.errors import RequestTimeout
+from rocketfleet.consumer.offsets import BrokerOffsets
+from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
+from rocketfleet.consumer.subscription import Subscription
+from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.codes import RequestCode
+from rocketfleet.wire.command import reply_to
+
+WHERE = ConsumeFromWhere
+UPDATE = RequestCode.UPDATE_CONSUMER_OFFSET
+
+
+class Scene:
+    def __init__(self, **settings: Any) -> None:
+        self.broker = ModelBroker(Clock())
+        self.offsets = BrokerOffsets(
+            ModelClient(self.broker),  # type: ignore[arg-type]  # a model
+            ConsumerSettings("g", (Subscription("t"),), **settings),
+        )
+
+    @property
+    def told(self) -> list[int]:
+        return [offset for _, offset in self.broker.committed]
+
+
+@pytest.mark.parametrize("mode", list(InitialOffset))
+@pytest.mark.parametrize("where", [WHERE.LAST_OFFSET, WHERE.FIRST_OFFSET])
+async def test_a_stored_offset_wins(mode: InitialOffset, where: ConsumeFromWhere) -> None:
+    scene = Scene(consume_from_where=where, initial_offset=mode)
+    scene.broker.store(queue(), 10)
+    scene.broker.offsets[queue()] = 4
+    assert await scene.offsets.start(queue()) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "start"),
+    [
+        ({"consume_from_where": WHERE.LAST_OFFSET}, 10),
+        ({"consume_from_where": WHERE.FIRST_OFFSET}, 0),
+        ({"consume_from_where": WHERE.TIMESTAMP, "consume_timestamp": 0.007}, 7),
+        # The broker answers 0 for a young queue, and Native believes it.
+        ({"consume_from_where": WHERE.LAST_OFFSET, "initial_offset": InitialOffset.NATIVE}, 0),
+        (
+            {
+                "consume_from_where": WHERE.TIMESTAMP,
+                "consume_timestamp": 0.007,
+                "initial_offset": InitialOffset.NATIVE,
+            },
+            0,
+        ),
+    ],
+)
+async def test_without_a_stored_offset_the_settings_decide(settings: dict[str, Any], start: int) -> None:
+    scene = Scene(**settings)
+    scene.broker.store(queue(), 10)
+    assert await scene.offsets.start(queue()) == start
+
+
+async def test_an_error_is_never_taken_for_none() -> None:
+    scene = Scene()
+    scene.broker.failures[RequestCode.QUERY_CONSUMER_OFFSET] = RequestTimeout(ADDRESS, 14, 3.0)
+    with pytest.raises(RequestTimeout):
+        await scene.offsets.start(queue())
+    assert scene.broker.count(RequestCode.GET_MAX_OFFSET) == 0
+
+
+async def test_commits_never_go_back() -> None:
+    scene = Scene()
+    scene.broker.offsets[queue()] = 10
+    await scene.offsets.start(queue())
+    for offset in (9, 10, 12, 11, 12, 15):
+        await scene.offsets.persist({queue(): offset})
+    assert scene.told == [12, 15]
+    await scene.offsets.confirm(queue(), 14)
+    assert scene.told == [12, 15]
+    await scene.offsets.confirm(queue(), 15)
+    assert scene.told == [12, 15, 15], "a confirmation asks for a receipt in any case"
+
+
+async def test_what_was_told_along_with_a_pull_is_not_news_but_is_confirmed() -> None:
+    scene = Scene()
+    scene.offsets.note(queue(), 20)
+    scene.offsets.note(queue(), 18)
+    await scene.offsets.persist({queue(): 20})
+    assert scene.told == []
+    await scene.offsets.confirm(queue(), 20)
+    assert scene.told == [20]
+
+
+async def test_a_broker_that_does_not_answer_is_told_next_time_and_the_others_now() -> None:
+    scene = Scene()
+    other = queue(1)
+    scene.broker.failures[UPDATE] = RequestTimeout(ADDRESS, 15, 3.0)
+    await scene.offsets.persist({queue(): 5, other: 6})
+    assert scene.told == []
+    del scene.broker.failures[UPDATE]
+    await scene.offsets.persist({queue(): 5, other: 6})
+    assert sorted(scene.told) == [5, 6]
+
+
+async def test_a_lower_offset_on_its_way_is_waited_for() -> None:
+    """The broker has many threads: sent at once, the lower one might be stored last."""
+    scene = Scene()
+    gate = scene.broker.gates[UPDATE] = asyncio.Event()
+    lower = asyncio.create_task(scene.offsets.persist({queue(): 5}))
+    await until(lambda: scene.broker.count(UPDATE) == 1)
+    lower.cancel()  # whoever sent it no longer waits, and the broker does not know
+    higher = asyncio.create_task(scene.offsets.confirm(queue(), 8))
+    another = asyncio.create_task(scene.offsets.confirm(queue(1), 3))
+    await until(lambda: scene.broker.count(UPDATE) == 2)
+    await turns()
+    assert scene.broker.count(UPDATE) == 2, "another queue's does not wait"
+    gate.set()
+    await asyncio.gather(higher, another)
+    assert [offset for which, offset in scene.broker.committed if which == queue()] == [5, 8]
+    assert scene.broker.offsets[queue()] == 8
+    assert scene.offsets._sending == {}
+
+
+async def test_a_lower_offset_that_failed_does_not_stop_the_higher_one() -> None:
+    scene = Scene()
+    gate = scene.broker.gates[UPDATE] = asyncio.Event()
+
+    accept = scene.broker.answers[UPDATE]
+
+    def refuse_once(command: Any) -> Any:
+        scene.broker.answers[UPDATE] = accept
+        return reply_to(command, 1, "no")
+
+    scene.broker.answers[UPDATE] = refuse_once
+    lower = asyncio.create_task(scene.offsets.persist({queue(): 5}))
+    await until(lambda: scene.broker.count(UPDATE) == 1)
+    higher = asyncio.create_task(scene.offsets.confirm(queue(), 8))
+    gate.set()
+    await asyncio.gather(lower, higher)
+    assert scene.told == [8]
+
+
+async def test_a_reset_starts_a_new_count_even_while_an_old_offset_is_on_its_way() -> None:
+    scene = Scene()
+    gate = scene.broker.gates[UPDATE] = asyncio.Event()
+    old = asyncio.create_task(scene.offsets.confirm(queue(), 100))
+    await until(lambda: scene.broker.count(UPDATE) == 1)
+    scene.offsets.reset(queue(), 10)
+    gate.set()
+    await old
+    await scene.offsets.confirm(queue(), 10)
+    assert scene.told == [100, 10]
+    assert scene.broker.offsets[queue()] == 10
+
+
+async def test_what_the_broker_drops_because_of_a_reset_does_not_count_as_told() -> None:
+    scene = Scene()
+    scene.broker.answers[UPDATE] = lambda command: reply_to(command, 0, "Offset has been previously reset")
+    await scene.offsets.confirm(queue(), 5)
+    assert scene.offsets.is_news(queue(), 5)

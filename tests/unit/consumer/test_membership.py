@@ -1,0 +1,110 @@
+"""Who is in the group, and who has left it."""
+
+from tests.unit.consumer.model_broker import BROKER, ME, Clock, ModelBroker, ModelClient
+
+from rocketfleet.client.errors import ConnectError
+from rocketfleet.consumer.membership import _REMEMBERED, Membership, jittered
+from rocketfleet.consumer.settings import ConsumerSettings
+from rocketfleet.consumer.subscription import Subscription
+from rocketfleet.wire.codes import RequestCode
+
+SETTINGS = ConsumerSettings("g", (Subscription("t"),))
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.broker = ModelBroker(self.clock)
+        self.client = ModelClient(self.broker)
+        self.membership = Membership(
+            self.client,  # type: ignore[arg-type]  # a model
+            SETTINGS,
+            SETTINGS.subscriptions,
+            clock=self.clock,
+        )
+
+    async def see(self, *members: str) -> None:
+        self.broker.members = list(members)
+        assert await self.membership.members([BROKER]) == members
+
+    async def departed(self, *still_there: str) -> frozenset[str]:
+        self.broker.members = list(still_there)
+        return await self.membership.departed(BROKER)
+
+
+async def test_who_was_there_and_is_no_longer_has_departed() -> None:
+    scene = Scene()
+    await scene.see(ME, "a", "b")
+    await scene.see(ME, "b")
+    assert await scene.departed(ME, "b") == {"a"}
+    await scene.see(ME)
+    assert await scene.departed(ME) == {"a", "b"}
+
+
+async def test_who_was_never_seen_has_not_departed() -> None:
+    scene = Scene()
+    await scene.see(ME)
+    assert await scene.departed(ME) == frozenset()
+    assert scene.broker.count(RequestCode.GET_CONSUMER_LIST_BY_GROUP) == 1, "nobody to ask after: not asked"
+
+
+async def test_who_is_back_keeps_its_locks_even_if_only_the_broker_knows_yet() -> None:
+    scene = Scene()
+    await scene.see(ME, "a", "b")
+    await scene.see(ME)
+    assert await scene.departed(ME, "a") == {"b"}
+    assert await scene.departed(ME) == {"b"}, "a was seen again: it has to leave again first"
+
+
+async def test_one_that_came_back_and_left_again_has_departed_again() -> None:
+    scene = Scene()
+    for members in [(ME, "a"), (ME,), (ME, "a"), (ME,)]:
+        await scene.see(*members)
+    assert await scene.departed(ME) == {"a"}
+
+
+async def test_we_never_depart_ourselves() -> None:
+    scene = Scene()
+    await scene.see(ME, "a")
+    scene.membership.note(["a"])
+    assert await scene.departed("a") == frozenset()
+
+
+async def test_the_departed_are_forgotten_when_their_locks_are_long_out() -> None:
+    scene = Scene()
+    assert 2 * SETTINGS.lock_lives < _REMEMBERED
+    await scene.see(ME, "a")
+    await scene.see(ME)
+    scene.clock.now += _REMEMBERED - 1
+    await scene.see(ME)
+    assert await scene.departed(ME) == {"a"}
+    scene.clock.now += 2
+    await scene.see(ME)
+    assert await scene.departed(ME) == frozenset()
+
+
+async def test_the_first_broker_by_name_that_answers_is_asked() -> None:
+    scene = Scene()
+    scene.client.known = {"broker-a": "a:1", "broker-b": "b:1"}
+    await scene.membership.members(["broker-b", "broker-a", "broker-b"])
+    assert [address for address, _ in scene.broker.asked] == ["a:1"]
+    scene.broker.asked.clear()
+    del scene.client.known["broker-a"]
+    await scene.membership.members(["broker-b", "broker-a"])
+    assert [address for address, _ in scene.broker.asked] == ["b:1"]
+
+
+async def test_if_no_broker_answers_the_members_are_unknown_which_is_not_nobody() -> None:
+    scene = Scene()
+    await scene.see(ME, "a")
+    scene.broker.failures[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = ConnectError("a:1", "refused")
+    assert await scene.membership.members([BROKER]) is None
+    assert await scene.membership.members([]) is None
+    del scene.broker.failures[RequestCode.GET_CONSUMER_LIST_BY_GROUP]
+    assert await scene.departed(ME) == frozenset(), "an error is not a departure"
+
+
+def test_beats_are_a_little_off_each_other() -> None:
+    beats = {jittered(10.0) for _ in range(50)}
+    assert len(beats) > 1
+    assert all(9.0 <= beat <= 11.0 for beat in beats)
