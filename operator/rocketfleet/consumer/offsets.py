@@ -78,29 +78,35 @@ class BrokerOffsets:
 
         async def one(queue: MessageQueue, offset: int) -> None:
             try:
-                await self.confirm(queue, offset)
+                await self._send(queue, offset, only_news=True)
             except RocketMQError as error:
                 _log.warning("%s: offset %d was not committed, it is tried again: %s", queue, offset, error)
 
         await asyncio.gather(*(one(queue, offset) for queue, offset in offsets.items() if self.is_news(queue, offset)))
 
     async def confirm(self, queue: MessageQueue, offset: int, *, timeout: float | None = None) -> None:
-        """Tell the broker and wait for its reply, also if it was told along with a pull, which has no receipt.
+        """Tell the broker and wait for its reply, also if it was told along with a pull, which has no receipt."""
+        await self._send(queue, offset, timeout=timeout)
 
-        A queue's offsets are sent one after the other, also if somebody did not wait for the one before: the broker
-        has many threads, and a lower offset that overtakes a higher one would stay.
+    async def _send(
+        self, queue: MessageQueue, offset: int, *, only_news: bool = False, timeout: float | None = None
+    ) -> None:
+        """Send an offset, after any that is on its way: the broker has many threads, and a lower one that overtakes a
+        higher one would stay. So it is waited for even if whoever sent it has stopped waiting.
         """
+        told = self._told[queue]
         while (sending := self._sending.get(queue)) is not None:
             await asyncio.wait([sending])
-        if offset < self._told[queue].offset:
+        if offset < told.offset or (only_news and offset == told.offset):
             return
-        task = asyncio.get_running_loop().create_task(self._update(queue, offset, timeout))
+        task = asyncio.get_running_loop().create_task(self._update(queue, offset, told, timeout))
         self._sending[queue] = task
         task.add_done_callback(lambda _: self._sending.pop(queue))
         await asyncio.shield(task)
 
-    async def _update(self, queue: MessageQueue, offset: int, timeout: float | None) -> None:
-        told = self._told[queue]
+    async def _update(self, queue: MessageQueue, offset: int, told: _Told, timeout: float | None) -> None:
+        if self._told.get(queue) is not told:
+            return  # given up, or reset, since this was asked for: it is no longer ours to tell
         stored = await broker_offsets.update_offset(
             self._client.remoting,
             self._client.master(queue.broker),

@@ -82,6 +82,7 @@ class Puller:
         self._replica = 0  # the broker id that was suggested for the next pull
         self._pause = FIRST_PAUSE
         self.last_pull = 0.0
+        self.told_at = 0.0  # when a pull last carried an offset
 
     async def run(self) -> None:
         window = self._lane.window
@@ -155,9 +156,10 @@ class Puller:
             sub_version=self._subscription.version,
             expression_type=self._subscription.type,
         )
+        self.last_pull = self._clock()
         if flags & _COMMIT:
             self._hooks.committed(lane, commit)
-        self.last_pull = self._clock()
+            self.told_at = self.last_pull
         answer = pulled(await self._client.remoting.call(found.address, command, PULL_TIMEOUT), found.address)
         self._tally.pulls += 1
         self._replica = answer.suggest_broker_id

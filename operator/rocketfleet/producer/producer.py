@@ -304,6 +304,12 @@ class Producer:
             if queue is None:
                 break
             broker = queue.broker
+            if tried and broker == tried[-1]:
+                await asyncio.sleep(policy.pause(len(tried), patience))
+                now = clock()
+                patience = policy.time_for_attempt(len(tried), timeout - (now - started))
+                if patience is None:
+                    break
             tried.append(broker)
             try:
                 address = self._client.master(broker)

@@ -1,5 +1,4 @@
-"""After a failed attempt: try another broker, give up, or hand the failure to the caller. As Java decides for a sync
-send.
+"""After a failed attempt: try another broker, give up, or hand the failure to the caller, as Java's sync send decides.
 
 - The broker's answer is final unless its code says that another broker may do better (RETRY_CODES).
 - Whatever happens between us and the broker (no connection, connection lost, no answer in time) is tried again
@@ -8,6 +7,9 @@ send.
 - A stored message whose flush or replication was not confirmed is a success with a status, and only tried again if
   asked.
 - At most `retries` further attempts, and none after the time for the whole send is used up.
+
+Where there is no other broker, the same one is tried again, after a short pause: Java tries at once, and three refusals
+within a millisecond are one refusal.
 
 An attempt may use all the time that is left, as in Java. A broker that hangs then eats the time of the retries, so
 `attempt_timeout` can bound each attempt that is not the last.
@@ -47,6 +49,7 @@ class RetryPolicy:
 
     retries: int = 2
     attempt_timeout: float | None = None
+    same_broker_pause: float = 0.1
     retry_unless_stored_well: bool = False
     codes: frozenset[int] = RETRY_CODES
 
@@ -55,6 +58,8 @@ class RetryPolicy:
             raise ValueError(f"retries cannot be negative, not {self.retries}")
         if self.attempt_timeout is not None and not self.attempt_timeout > 0:
             raise ValueError(f"attempt_timeout must be more than 0 seconds, not {self.attempt_timeout}")
+        if self.same_broker_pause < 0:
+            raise ValueError(f"same_broker_pause cannot be negative, not {self.same_broker_pause}")
 
     def is_retried(self, error: RocketMQError) -> bool:
         """Whether another broker may do better after this error."""
@@ -69,6 +74,11 @@ class RetryPolicy:
         if self.attempt_timeout is not None and attempts_made < self.retries:
             return min(self.attempt_timeout, time_left)
         return time_left
+
+    def pause(self, attempts_made: int, time_left: float) -> float:
+        """How long to wait before the broker that has just failed is tried once more: doubled each time."""
+        longest = max(0.0, time_left / 2)  # or there would be no time to try in
+        return min(self.same_broker_pause * 2.0 ** min(attempts_made - 1, 30), longest)
 
 
 def blame(error: RocketMQError, codes: frozenset[int] = RETRY_CODES) -> Blame:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.broker.cluster import Cluster
+from tests.broker.producer.patience import PATIENT
 
 from rocketfleet.devbroker.config import FleetSpec
 
@@ -14,6 +15,7 @@ def _asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster.start(
         FleetSpec(
             properties=(
+                *PATIENT,
                 ("transactionCheckInterval", "1000"),
                 ("transactionTimeOut", "2000"),
                 ("transactionOpBatchInterval", "100"),

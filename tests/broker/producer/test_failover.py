@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.producer.load import Load
+from tests.broker.producer.patience import PATIENT
 from tests.broker.producer.reading import read_once_there, until
 
 from rocketfleet.client.config import ClientConfig
@@ -24,7 +25,7 @@ ONLY_FAILURES = ((10.0, 180.0),)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One cluster for all tests of this file, mended after each."""
     made = Cluster(tmp_path_factory.mktemp("two"))
-    made.start(FleetSpec(brokers=2))
+    made.start(FleetSpec(brokers=2, properties=PATIENT))
     yield made
     made.stop(delete_data=True, grace=2.0)
 

@@ -158,6 +158,21 @@ async def test_a_reset_starts_a_new_count_even_while_an_old_offset_is_on_its_way
     assert scene.broker.offsets[queue()] == 10
 
 
+async def test_a_commit_that_was_waiting_when_the_queue_was_given_up_is_not_sent() -> None:
+    """By then the next owner may be ahead of it."""
+    scene = Scene()
+    gate = scene.broker.gates[UPDATE] = asyncio.Event()
+    final = asyncio.create_task(scene.offsets.confirm(queue(), 12))
+    await until(lambda: scene.broker.count(UPDATE) == 1)
+    late = [asyncio.create_task(scene.offsets.confirm(queue(), offset)) for offset in (12, 13)]
+    late.append(asyncio.create_task(scene.offsets.persist({queue(): 14})))
+    await turns()
+    scene.offsets.forget(queue())
+    gate.set()
+    await asyncio.gather(final, *late)
+    assert scene.told == [12]
+
+
 async def test_what_the_broker_drops_because_of_a_reset_does_not_count_as_told() -> None:
     scene = Scene()
     scene.broker.answers[UPDATE] = lambda command: reply_to(command, 0, "Offset has been previously reset")

@@ -83,8 +83,19 @@ def test_attempts_and_time_are_bounded(retries: int, made: int, left: float, eac
             assert given_time <= each
 
 
+@UNTIMED
+@given(st.integers(1, 2000), st.floats(-1, 100), st.floats(0, 10))
+def test_pauses_grow_and_leave_time_to_try(made: int, left: float, first: float) -> None:
+    policy = RetryPolicy(same_broker_pause=first)
+    pause = policy.pause(made, left)
+    assert 0 <= pause <= max(0, left / 2)
+    assert pause <= policy.pause(made + 1, left)
+
+
 def test_nonsense_is_refused() -> None:
     with pytest.raises(ValueError, match="negative"):
         RetryPolicy(retries=-1)
     with pytest.raises(ValueError, match="attempt_timeout"):
         RetryPolicy(attempt_timeout=0)
+    with pytest.raises(ValueError, match="same_broker_pause"):
+        RetryPolicy(same_broker_pause=-1)
