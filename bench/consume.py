@@ -1,9 +1,9 @@
 """Consuming, against Java's push consumer and the other Python clients: same broker, same messages, turn by turn.
 
 One broker, a topic of 8 queues with 1 KiB messages, pull batches of 32, a handler that does nothing, and on our side
-the full product path: broker locks, leases, flow control, commits. Every consumer is a process of its own in a fresh group
-that starts at the beginning; it is measured from its first message to its last, on the clock and in processor time.
-Rounds are interleaved, and medians compared. Slow peers get fewer messages: their rate does not depend on it.
+the full product path: broker locks, leases, flow control, commits. Every consumer is a process of its own in a fresh
+group that starts at the beginning; it is measured from its first message to its last, on the clock and in processor
+time. Rounds are interleaved, and medians compared. Slow peers get fewer messages: their rate does not depend on it.
 """
 
 import argparse

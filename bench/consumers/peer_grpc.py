@@ -17,7 +17,7 @@ target = int(count)
 done = threading.Event()
 
 
-class Counter(MessageListener):
+class Counter(MessageListener):  # type: ignore[misc]  # the package has no types
     def __init__(self) -> None:
         self.handled = 0
         self.first = self.cpu = 0.0

@@ -15,7 +15,7 @@ import org.apache.rocketmq.common.message.Message;
  */
 public class ProducePeer {
     /** As on our side: a busy machine must not turn a measurement into an error. */
-    private static final int SEND_TIMEOUT_MILLIS = 30_000;
+    private static final int TIMEOUT_MILLIS = 30_000;
 
     public static void main(String[] args) {
         try {
@@ -33,7 +33,8 @@ public class ProducePeer {
         Arrays.fill(body, (byte) 'x');
         DefaultMQProducer producer = new DefaultMQProducer("bench-java");
         producer.setNamesrvAddr(args[0]);
-        producer.setSendMsgTimeout(SEND_TIMEOUT_MILLIS);
+        producer.setSendMsgTimeout(TIMEOUT_MILLIS);
+        producer.setMqClientApiTimeout(TIMEOUT_MILLIS);
         producer.start();
         System.out.println("ready");
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));

@@ -1,4 +1,4 @@
 """RocketMQ consumer groups on Kubernetes.
 
-Read the packages from the bottom up: wire, client, allocation, producer, then what stands on them. DESIGN.md has the map.
+Read the packages from the bottom up: wire, client, allocation, producer, consumer. DESIGN.md has the map.
 """

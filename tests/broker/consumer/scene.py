@@ -66,7 +66,8 @@ class Scene:
         self.members: list[Consumer] = []
 
     def config(self, **given: Any) -> ClientConfig:
-        return ClientConfig(name_servers=(self.cluster.name_server,), **given)
+        # Patient: on a machine that is busy with other things, a slow answer is not what these tests are about.
+        return ClientConfig(name_servers=(self.cluster.name_server,), **{"timeout": 30.0, **given})
 
     async def open(self) -> None:
         self.client.start()
