@@ -13,6 +13,7 @@ the offset for ever. In a broadcasting group there is nothing to send back to: f
 import asyncio
 import logging
 import math
+import threading
 from collections.abc import Awaitable, Callable
 
 from rocketfleet.consumer.handler import Handler
@@ -88,10 +89,11 @@ class ConcurrentConsumption:
         self._lanes.discard(lane)
 
     def dropped(self, lane: Lane) -> None:
-        """The lane's window was dropped: what waits for a local retry belongs to the next owner."""
+        """The lane's window winds down, or was dropped: what waits for a local retry waits no longer."""
         for message, timer in list(lane.again.items()):
             timer.cancel()
             self._try_again(lane, message)
+        self._workers.offer(lane)  # what lies below something that was begun is still to be handled
 
     async def close(self) -> None:
         self._ticker.cancel()
@@ -111,6 +113,7 @@ class ConcurrentConsumption:
         run = lane.window.take(self._run_length()) if lane.window.may_begin(started) else None
         if run is None:
             return False  # a lane outside its lease is offered again by the tick, when it is back inside
+        run.worker = threading.current_thread()
         if lane.window.buffered:
             self._workers.offer(lane)
         if self._handler.takes_batch:
@@ -125,6 +128,7 @@ class ConcurrentConsumption:
         run = lane.window.take(self._run_length()) if lane.window.may_begin(started) else None
         if run is None:
             return False
+        run.worker = asyncio.current_task()
         if lane.window.buffered:
             self._workers.offer(lane)
         try:
@@ -317,6 +321,7 @@ class ConcurrentConsumption:
             self._workers.nudge()
 
     def _expire(self, lane: Lane, run: _MessageRun) -> None:
+        self._workers.write_off(run.worker)
         for message in lane.window.expire(run):
             self._tally.expired += 1
             _log.error(

@@ -309,13 +309,14 @@ class Holdings:
                 self._loop.call_soon_threadsafe(finished.set)
 
         window.on_progress = progress
-        thrown = window.drop()
-        self._consumption.dropped(lane)
         # Java's way is not to wait; while shutting down even Eager does, because nobody asked it to be quick.
         patience = (
             0.0 if self._settings.handover is Handover.EAGER and not self.draining else self._settings.handover_timeout
         )
         deadline = self._loop.time() + (self._settings.drain_timeout if self.draining else patience)
+        # In order nothing was begun above what was not; and what an orderly handler did not commit is not done.
+        thrown = window.drop() if self._settings.is_orderly else window.wind_down()
+        self._consumption.dropped(lane)
         self._waiting.add(finished)
         try:
             while not (window.idle or self._hurried or self._loop.time() >= deadline):
@@ -326,6 +327,7 @@ class Holdings:
         finally:
             self._waiting.discard(finished)
         unfinished = window.unfinished
+        thrown += window.drop()
         if unfinished:
             _log.warning(
                 "%s: %d messages did not finish in time; the next owner gets them again", holding.queue, unfinished

@@ -14,10 +14,12 @@ Four decisions make this cheap and right:
 - A run's messages that are not begun are an iterator, and beginning one is `next`, which the interpreter does in one
   piece. So they can be *reclaimed* from another thread at any moment: each message goes to exactly one side, without
   a lock for each message.
-- A message that failed and could not be sent back to the broker is *held*: it left its run but is not finished, and
-  it blocks the committable offset until it is.
-- When the queue goes to another member (`drop`), what was not begun is thrown away at once: it belongs to the next
-  owner. What has begun finishes and counts; the lowest offset thrown away is a *barrier* that no commit passes.
+- A message that failed is *held* until it is settled (the broker has it back, or it is buffered again): it left its
+  run but is not finished, and it blocks the committable offset until it is.
+- When the queue goes to another member (`wind_down`), what lies above everything begun is thrown away at once: it
+  belongs to the next owner. What has begun finishes and counts, and so does what lies between: left undone, it would
+  keep the offset below messages that are finished, and those would be repeated. The lowest offset thrown away is a
+  *barrier* that no commit passes. When the queue is lost (`drop`) all that was not begun is thrown away.
 
 The lease stands here too, because it is asked in the same breath: past `lease_until` nothing is begun.
 
@@ -46,7 +48,7 @@ M = TypeVar("M", bound=Buffered)
 class Run(Generic[M]):
     """A consecutive slice of one queue's messages in the hands of one worker."""
 
-    __slots__ = ("begun_at", "finished", "messages", "pending", "window")
+    __slots__ = ("begun_at", "finished", "messages", "pending", "window", "worker")
 
     def __init__(self, window: "ProcessQueue[M]", messages: list[M]) -> None:
         self.window = window
@@ -54,6 +56,7 @@ class Run(Generic[M]):
         self.pending: Iterator[M] = iter(messages)  # not begun; whoever calls `next` has the message
         self.finished = 0  # how many from the front are done; only the worker moves it
         self.begun_at = math.inf  # when the message at `finished` was begun; inf: none is being handled
+        self.worker: object = None  # the thread or task that handles it, for whoever has to do without it
 
 
 class ProcessQueue(Generic[M]):
@@ -62,8 +65,10 @@ class ProcessQueue(Generic[M]):
     __slots__ = (
         "_barrier",
         "_buffer",
+        "_ceiling",
         "_count",
         "_held",
+        "_high",
         "_lock",
         "_next",
         "_open",
@@ -79,6 +84,8 @@ class ProcessQueue(Generic[M]):
         self._open: set[Run[M]] = set()
         self._held: dict[int, M] = {}
         self._next = start_offset  # the offset after the last one seen
+        self._high = -1  # the highest offset finished
+        self._ceiling: int | None = None  # winding down: the highest offset begun; what lies above is thrown away
         self._barrier: int | None = None  # the lowest offset thrown away
         self._count = 0
         self._size = 0
@@ -96,7 +103,7 @@ class ProcessQueue(Generic[M]):
         `next_offset` is where the broker says to go on: beyond the last message when a filter left some out.
         """
         with self._lock:
-            if self.dropped:
+            if self.leaving:
                 return False
             if messages and messages[0].queue_offset < self._next:
                 messages = [m for m in messages if m.queue_offset >= self._next]
@@ -136,7 +143,7 @@ class ProcessQueue(Generic[M]):
             if run not in self._open:
                 return  # it was expired under its worker
             self._open.remove(run)
-            self._forget(run.messages[: run.finished])
+            self._forget_finished(run)
             self._return(run.messages[run.finished :])
             wake = self.on_progress
         if wake is not None:
@@ -160,7 +167,7 @@ class ProcessQueue(Generic[M]):
             self._open.remove(run)
             held = [m for m in run.messages[run.finished :] if m.queue_offset in self._held]
             stuck = [m for m in run.messages[run.finished :] if m.queue_offset not in self._held]
-            self._forget(run.messages[: run.finished])
+            self._forget_finished(run)
             self._forget(held)  # they count as held
             for message in stuck:
                 self._held[message.queue_offset] = message
@@ -211,6 +218,23 @@ class ProcessQueue(Generic[M]):
 
     # -- leaving ------------------------------------------------------------------------------------------------------
 
+    def wind_down(self) -> int:
+        """Begin to leave in good order: nothing comes in any more, and nothing above what was begun is begun.
+
+        What was not begun but lies below something that was still has to be handled, or it would hold the committable
+        offset below messages that are finished, and the next owner would repeat those. Returns how many messages were
+        thrown away: they belong to the next owner.
+        """
+        with self._lock:
+            before = self._count
+            for run in self._open:
+                self._reclaim(run)
+            begun = [run.messages[-1].queue_offset for run in self._open if run.messages]
+            self._ceiling = max(self._high, *begun, *self._held, -1)
+            buffered, self._buffer = self._buffer, deque()
+            self._return(list(buffered))
+            return before - self._count
+
     def drop(self) -> int:
         """Stop: throw away what was not begun, and begin nothing more. Returns how many messages were thrown away."""
         with self._lock:
@@ -228,6 +252,11 @@ class ProcessQueue(Generic[M]):
         return count
 
     # -- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def leaving(self) -> bool:
+        """Nothing comes in any more: winding down, or dropped."""
+        return self.dropped or self._ceiling is not None
 
     @property
     def committable(self) -> int:
@@ -276,9 +305,9 @@ class ProcessQueue(Generic[M]):
 
     @property
     def idle(self) -> bool:
-        """Nothing is in a worker's hands and nothing held: the committable offset is final."""
+        """Nothing is buffered, in a worker's hands or held: once winding down, the committable offset is final."""
         with self._lock:
-            return not self._open and not self._held
+            return not self._open and not self._held and not self._buffer
 
     @property
     def held(self) -> list[M]:
@@ -306,6 +335,12 @@ class ProcessQueue(Generic[M]):
         self._count -= len(messages)
         self._size -= sum([m.body_length for m in messages])
 
+    def _forget_finished(self, run: Run[M]) -> None:
+        finished = run.messages[: run.finished]
+        self._forget(finished)
+        if finished:
+            self._high = max(self._high, finished[-1].queue_offset)
+
     def _reclaim(self, run: Run[M]) -> int:
         tail = list(run.pending)
         if tail:
@@ -314,18 +349,27 @@ class ProcessQueue(Generic[M]):
         return len(tail)
 
     def _return(self, messages: Sequence[M]) -> None:
-        """Messages that were not finished: back to the front of the buffer, or thrown away if dropped."""
+        """Messages that were not finished: back to the front of the buffer, or thrown away if we are leaving."""
+        if self.dropped:
+            messages = self._throw_away(messages)
+        elif self._ceiling is not None:
+            self._throw_away([m for m in messages if m.queue_offset > self._ceiling])
+            messages = [m for m in messages if m.queue_offset <= self._ceiling]
         if not messages:
             return
-        if self.dropped:
-            self._forget(messages)
-            lowest = min([m.queue_offset for m in messages])
-            self._barrier = lowest if self._barrier is None else min(self._barrier, lowest)
-        elif self._buffer and self._buffer[0].queue_offset < messages[-1].queue_offset:
+        if self._buffer and self._buffer[0].queue_offset < messages[-1].queue_offset:
             # Runs end in any order, so what comes back may belong behind what came back before it.
             self._buffer = deque(sorted([*messages, *self._buffer], key=lambda m: m.queue_offset))
         else:
             self._buffer.extendleft(reversed(messages))
+
+    def _throw_away(self, messages: Sequence[M]) -> Sequence[M]:
+        """They belong to the next owner, and no commit passes them. Nothing is left."""
+        if messages:
+            self._forget(messages)
+            lowest = min([m.queue_offset for m in messages])
+            self._barrier = lowest if self._barrier is None else min(self._barrier, lowest)
+        return ()
 
 
 def next_batch(run: Run[M], size: int) -> list[M]:

@@ -55,7 +55,7 @@ class PullHooks:
 
 
 class Puller:
-    """The loop of one lane. Ends when the window is dropped."""
+    """The loop of one lane. Ends when the queue is given up."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Puller:
         window = self._lane.window
         window.on_progress = self._on_progress
         try:
-            while not window.dropped:
+            while not window.leaving:
                 if not await self._room():
                     continue
                 try:

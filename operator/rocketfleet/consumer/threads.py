@@ -7,6 +7,9 @@ much is waiting; and those beyond the minimum leave again when idle.
 A thread is not woken for every offer. With a quick handler the threads that run already get to the lane sooner than a
 sleeping one would wake, and the interpreter lock lets only one of them run. Should they be stuck after all, `nudge`,
 which the service calls now and then, wakes another.
+
+A thread whose handler hangs for good is written off: it no longer counts, so another may be started in its place. As
+many as the maximum can be lost that way; then the handlers are past help.
 """
 
 import logging
@@ -19,7 +22,7 @@ from rocketfleet.consumer.pace import Pace
 
 _log = logging.getLogger(__name__)
 _IDLE_SECONDS = 60.0
-_MUCH = 1000  # messages waiting per lane in line, from which threads beyond the minimum are started
+_MUCH = 1000  # messages waiting in the lanes in line, from which threads beyond the minimum are started
 
 
 class Threads:
@@ -34,6 +37,7 @@ class Threads:
         self._changed = threading.Condition()
         self._line: deque[Lane] = deque()
         self._threads: set[threading.Thread] = set()
+        self._lost: set[threading.Thread] = set()  # written off
         self._idle = 0
         self._woken = 0  # notified but not running yet
         self._started = 0
@@ -57,9 +61,17 @@ class Threads:
                 much = sum([lane.window.buffered for lane in self._line]) > _MUCH
                 self._wake(self._maximum if much else self._minimum)
 
+    def write_off(self, worker: object) -> None:
+        """A thread hangs in its handler: do without it. Should it come back after all, it leaves."""
+        with self._changed:
+            if worker in self._threads and len(self._lost) < self._maximum:
+                assert isinstance(worker, threading.Thread)
+                self._threads.remove(worker)
+                self._lost.add(worker)
+
     @property
     def count(self) -> int:
-        return len(self._threads)
+        return len(self._threads) + len(self._lost)
 
     def close(self) -> None:
         """Let every thread leave when it is done with what it has in hand. Waits for none: a handler may hang."""
@@ -80,8 +92,9 @@ class Threads:
             thread.start()
 
     def _run(self) -> None:
+        me = threading.current_thread()
         try:
-            while (lane := self._next()) is not None:
+            while me not in self._lost and (lane := self._next()) is not None:
                 try:
                     more = self._serve(lane)
                 except Exception:
@@ -91,7 +104,8 @@ class Threads:
                     self.offer(lane)
         finally:
             with self._changed:
-                self._threads.discard(threading.current_thread())
+                self._threads.discard(me)
+                self._lost.discard(me)
 
     def _next(self) -> Lane | None:
         with self._changed:

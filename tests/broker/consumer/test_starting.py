@@ -108,6 +108,10 @@ async def test_without_a_cluster_there_is_an_error_and_not_a_wait(topic: str, gr
             await member.start()
 
 
+async def test_a_consumer_that_was_never_started_has_nothing_to_stop(scene: Scene, topic: str, group: str) -> None:
+    assert await scene.made(group, topic, Got()).stop() == {}
+
+
 async def test_a_consumer_is_started_once(scene: Scene, topic: str, group: str) -> None:
     member = await scene.member(group, topic, Got())
     with pytest.raises(RuntimeError, match="started once"):

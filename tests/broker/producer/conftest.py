@@ -1,12 +1,27 @@
 """What the producer's tests against real brokers share."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.producer.patience import PATIENT
 
+from rocketfleet.client.broker_admin import update_broker_config
+from rocketfleet.client.client import Client
+from rocketfleet.client.config import ClientConfig
 from rocketfleet.devbroker.config import FleetSpec
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_broker(broker: Cluster) -> None:
+    """The shared broker takes its time, too."""
+
+    async def change() -> None:
+        async with Client(ClientConfig(broker.name_server, timeout=30.0)) as client:
+            await update_broker_config(client.remoting, broker.broker_address, dict(PATIENT))
+
+    asyncio.run(change())
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,8 @@ from rocketfleet.producer import BatchLimits, Producer, ProducerOptions
 from rocketfleet.wire.compression import Compression
 from rocketfleet.wire.message import Message, decode_unique_id
 
+PATIENT_OPTIONS = ProducerOptions(send_timeout=60)
+
 
 @dataclass(frozen=True)
 class Read:
@@ -55,9 +57,9 @@ async def test_java_reads_every_kind(java: JavaPrograms, broker: Cluster, topic:
     def new(body: bytes, **rest: object) -> Message:
         return Message(topic, body, tags="TagA", keys="k1", **rest)  # type: ignore[arg-type]  # delays by name
 
-    async with Producer(ClientConfig(broker.name_server), "interop") as producer:
+    async with Producer(ClientConfig(broker.name_server), "interop", PATIENT_OPTIONS) as producer:
         for compression in Compression:
-            options = ProducerOptions(compression=compression)
+            options = ProducerOptions(send_timeout=60, compression=compression)
             async with Producer(producer._client, f"interop-{compression.name}", options) as other:
                 message = new(large + compression.name.encode())
                 sent[(await other.send(message)).msg_id] = message.body
@@ -67,7 +69,9 @@ async def test_java_reads_every_kind(java: JavaPrograms, broker: Cluster, topic:
         for message, result in zip(batch, await producer.send_batch(batch), strict=True):
             sent[result.msg_id] = message.body
     async with Producer(
-        ClientConfig(broker.name_server), "interop", ProducerOptions(batching=BatchLimits(max_delay=0.01))
+        ClientConfig(broker.name_server),
+        "interop",
+        ProducerOptions(send_timeout=60, batching=BatchLimits(max_delay=0.01)),
     ) as producer:
         many = [new(b"accumulated %d" % i) for i in range(50)]
         for message, result in zip(many, await asyncio.gather(*map(producer.send, many)), strict=True):
@@ -82,7 +86,7 @@ async def test_java_reads_every_kind(java: JavaPrograms, broker: Cluster, topic:
 async def test_java_reads_ordered_messages_in_order(
     java: JavaPrograms, broker: Cluster, topic: str, group: str
 ) -> None:
-    async with Producer(ClientConfig(broker.name_server), "interop") as producer:
+    async with Producer(ClientConfig(broker.name_server), "interop", PATIENT_OPTIONS) as producer:
 
         async def one_order(number: int) -> None:
             for step in range(10):
@@ -101,7 +105,7 @@ async def test_java_reads_ordered_messages_in_order(
 
 async def test_keys_go_where_java_sends_them(java: JavaPrograms, broker: Cluster, topic: str) -> None:
     keys = ["", "a", "order-1", "polygenelubricants", "订单", "𝒳 surrogate", *(f"key {i}" for i in range(40))]
-    async with Producer(ClientConfig(broker.name_server), "interop") as producer:
+    async with Producer(ClientConfig(broker.name_server), "interop", PATIENT_OPTIONS) as producer:
         ours = [(await producer.send(Message(topic, b"x"), sharding_key=key)).queue for key in keys]
     lines = "".join(f"{key}\n" for key in keys if key)
     arguments = (broker.name_server, "interop-java", topic, "sharding")
@@ -113,7 +117,7 @@ async def test_keys_go_where_java_sends_them(java: JavaPrograms, broker: Cluster
 async def test_a_plain_message_is_stored_as_javas_is(java: JavaPrograms, broker: Cluster, topic: str) -> None:
     arguments = (broker.name_server, "interop-java", topic, "plain")
     await asyncio.to_thread(java.run, "ProducerPeer.java", *arguments, stdin="body\n")
-    async with Producer(ClientConfig(broker.name_server), "interop") as producer:
+    async with Producer(ClientConfig(broker.name_server), "interop", PATIENT_OPTIONS) as producer:
         await producer.send(Message(topic, b"body", tags="TagA", keys=["k1", "k2"], properties={"colour": "blue"}))
     theirs, ours = sorted(await read_once_there(broker.name_server, topic, 2), key=lambda m: m.store_timestamp)
     own = {"UNIQ_KEY"}
@@ -143,7 +147,9 @@ async def test_transactions_end_as_javas_do(java: JavaPrograms, asking: Cluster)
 
     outcomes = Outcomes()
     large = b"a half message stays compressed while the broker asks about it " * 200
-    async with Producer(ClientConfig(asking.name_server), "tx-ours", transactions=outcomes) as producer:
+    async with Producer(
+        ClientConfig(asking.name_server), "tx-ours", PATIENT_OPTIONS, transactions=outcomes
+    ) as producer:
         for number, (outcome, checked) in enumerate(scenario):
             body = f"{outcome} {checked}".encode() + (large if number % 2 == 0 else b"")
             result = await producer.send_in_transaction(

@@ -7,9 +7,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from tests.broker.cluster import Cluster
+from tests.broker.producer.patience import PATIENT
 from tests.broker.producer.reading import read_once_there
 
 from rocketfleet.client import broker_members
@@ -27,12 +29,17 @@ from rocketfleet.wire.queue import MessageQueue
 
 
 def config(broker: Cluster) -> ClientConfig:
-    return ClientConfig(broker.name_server)
+    return ClientConfig(broker.name_server, timeout=30.0)
+
+
+def options(**given: Any) -> ProducerOptions:
+    """With a time-out for a machine that has other things to do."""
+    return ProducerOptions(**{"send_timeout": 60.0, **given})
 
 
 @pytest.mark.parametrize("form", list(HeaderForm))
 async def test_a_message_arrives_as_it_was_sent(broker: Cluster, topic: str, form: HeaderForm) -> None:
-    async with Producer(config(broker), "kinds", ProducerOptions(header_form=form)) as producer:
+    async with Producer(config(broker), "kinds", options(header_form=form)) as producer:
         message = Message(
             topic,
             "тело сообщения".encode(),
@@ -55,7 +62,7 @@ async def test_a_message_arrives_as_it_was_sent(broker: Cluster, topic: str, for
 
 
 async def test_a_batch_keeps_its_order_in_one_queue(broker: Cluster, topic: str) -> None:
-    async with Producer(config(broker), "kinds") as producer:
+    async with Producer(config(broker), "kinds", options()) as producer:
         messages = [Message(topic, b"%d" % i, tags=f"t{i % 3}", keys=f"k{i}") for i in range(100)]
         results = await producer.send_batch(messages)
         elsewhere = MessageQueue(topic, results.queue.broker, (results.queue.queue_id + 1) % 8)
@@ -71,7 +78,7 @@ async def test_a_batch_keeps_its_order_in_one_queue(broker: Cluster, topic: str)
 
 async def test_a_topic_of_batch_queues_takes_batches_too(broker: Cluster, make_topic: Callable[..., str]) -> None:
     topic = make_topic(queues=1, queue_type="BatchCQ")
-    async with Producer(config(broker), "kinds") as producer:
+    async with Producer(config(broker), "kinds", options()) as producer:
         messages = [Message(topic, b"%d" % i) for i in range(5)]
         results = await producer.send_batch(messages)
         single = await producer.send(Message(topic, b"single"))
@@ -85,7 +92,7 @@ async def test_a_topic_of_batch_queues_takes_batches_too(broker: Cluster, make_t
 
 async def test_ordered_messages_of_a_key_stay_in_order(broker: Cluster, topic: str) -> None:
     keys = [f"order-{n}" for n in range(10)]
-    async with Producer(config(broker), "kinds") as producer:
+    async with Producer(config(broker), "kinds", options()) as producer:
 
         async def one_order(key: str) -> None:
             for step in range(20):
@@ -102,14 +109,14 @@ async def test_ordered_messages_of_a_key_stay_in_order(broker: Cluster, topic: s
 
 
 async def test_oneway_messages_arrive(broker: Cluster, topic: str) -> None:
-    async with Producer(config(broker), "kinds") as producer:
+    async with Producer(config(broker), "kinds", options()) as producer:
         ids = [await producer.send_oneway(Message(topic, b"%d" % i)) for i in range(20)]
         stored = await read_once_there(broker.name_server, topic, 20)
     assert sorted(m.msg_id for m in stored) == sorted(ids)
 
 
 async def test_delayed_messages_come_when_they_should(broker: Cluster, topic: str) -> None:
-    async with Producer(config(broker), "kinds") as producer:
+    async with Producer(config(broker), "kinds", options()) as producer:
         results = {
             "level": await producer.send(Message(topic, b"level", delay_level=2)),  # 5 s
             "seconds": await producer.send(Message(topic, b"seconds", delay_seconds=3)),
@@ -131,7 +138,7 @@ async def test_delayed_messages_come_when_they_should(broker: Cluster, topic: st
 @pytest.mark.parametrize("compression", list(Compression))
 async def test_large_bodies_travel_compressed(broker: Cluster, topic: str, compression: Compression) -> None:
     body = b"many words, the same again and again; " * 30_000 + os.urandom(10)
-    async with Producer(config(broker), "kinds", ProducerOptions(compression=compression)) as producer:
+    async with Producer(config(broker), "kinds", options(compression=compression)) as producer:
         await producer.send(Message(topic, body))
         await producer.send(Message(topic, b"small"))
     large, small = sorted(await read_once_there(broker.name_server, topic, 2), key=lambda m: m.sys_flag, reverse=True)
@@ -142,21 +149,21 @@ async def test_large_bodies_travel_compressed(broker: Cluster, topic: str, compr
 
 async def test_the_largest_body_fits(broker: Cluster, topic: str) -> None:
     body = os.urandom(4 * 1024 * 1024)
-    async with Producer(config(broker), "kinds", ProducerOptions(compress_over=1 << 30, send_timeout=20)) as producer:
+    async with Producer(config(broker), "kinds", options(compress_over=1 << 30)) as producer:
         assert (await producer.send(Message(topic, body))).status is SendStatus.SEND_OK
     (stored,) = await read_once_there(broker.name_server, topic, 1)
     assert stored.body == body
 
 
 async def test_what_the_broker_refuses_is_told_in_its_words(broker: Cluster, topic: str) -> None:
-    options = ProducerOptions(max_message_size=8 * 1024 * 1024, compress_over=1 << 30, send_timeout=20)
-    async with Producer(config(broker), "kinds", options) as producer:
+    large = options(max_message_size=8 * 1024 * 1024, compress_over=1 << 30)
+    async with Producer(config(broker), "kinds", large) as producer:
         with pytest.raises(ResponseError, match=r"MESSAGE_ILLEGAL.*4194304B"):
             await producer.send(Message(topic, os.urandom(4 * 1024 * 1024 + 1)))
 
 
 async def test_small_sends_travel_in_batches(broker: Cluster, topic: str) -> None:
-    async with Producer(config(broker), "kinds", ProducerOptions(batching=BatchLimits(max_delay=0.005))) as producer:
+    async with Producer(config(broker), "kinds", options(batching=BatchLimits(max_delay=0.005))) as producer:
         messages = [Message(topic, b"%d" % i, tags="ab"[i % 2]) for i in range(500)]
         results = await asyncio.gather(*(producer.send(m) for m in messages))
     stored = {m.msg_id: m for m in await read_once_there(broker.name_server, topic, 500)}
@@ -170,7 +177,7 @@ async def test_small_sends_travel_in_batches(broker: Cluster, topic: str) -> Non
 
 async def test_a_new_topic_is_created_by_its_first_message(broker: Cluster) -> None:
     topic = f"created-{os.getpid()}-{time.monotonic_ns()}"
-    async with Producer(config(broker), "kinds", ProducerOptions(default_queues=3)) as producer:
+    async with Producer(config(broker), "kinds", options(default_queues=3)) as producer:
         result = await producer.send(Message(topic, b"first"))
         assert result.status is SendStatus.SEND_OK
         for _ in range(5):
@@ -180,8 +187,8 @@ async def test_a_new_topic_is_created_by_its_first_message(broker: Cluster) -> N
 
 
 async def test_without_automatic_creation_the_topic_is_missing(make_cluster: Callable[..., Cluster]) -> None:
-    cluster = make_cluster(auto_create_topics=False)
-    async with Producer(config(cluster), "kinds") as producer:
+    cluster = make_cluster(auto_create_topics=False, properties=PATIENT)
+    async with Producer(config(cluster), "kinds", options()) as producer:
         with pytest.raises(NoRoute, match=f"no route to topic nowhere: .*{cluster.name_server}"):
             await producer.send(Message("nowhere", b"x"))
         made = cluster.create_topic()
@@ -198,7 +205,7 @@ async def test_the_broker_knows_the_producer_while_it_lives(broker: Cluster, top
                 return set()
             return {connection.client_id for connection in found.connection_set}
 
-        async with Producer(config(broker), "known") as producer:
+        async with Producer(config(broker), "known", options()) as producer:
             await producer.send(Message(topic, b"x"))
             mine = producer._client.client_id
             for _ in range(500):
@@ -210,7 +217,7 @@ async def test_the_broker_knows_the_producer_while_it_lives(broker: Cluster, top
 
 
 def test_the_blocking_producer_from_many_threads(broker: Cluster, topic: str) -> None:
-    with SyncProducer(config(broker), "kinds") as producer, ThreadPoolExecutor(8) as pool:
+    with SyncProducer(config(broker), "kinds", options()) as producer, ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda n: producer.send(Message(topic, b"%d" % n)), range(200)))
         batch = producer.send_batch([Message(topic, b"batch") for _ in range(10)])
     assert len({result.msg_id for result in itertools.chain(results, batch)}) == 210
@@ -219,9 +226,9 @@ def test_the_blocking_producer_from_many_threads(broker: Cluster, topic: str) ->
 
 
 async def test_a_message_that_reached_the_master_only_says_so(make_cluster: Callable[..., Cluster]) -> None:
-    cluster = make_cluster(slave=True, properties=(("brokerRole", "SYNC_MASTER"), ("inSyncReplicas", "2")))
+    cluster = make_cluster(slave=True, properties=(*PATIENT, ("brokerRole", "SYNC_MASTER"), ("inSyncReplicas", "2")))
     topic = cluster.create_topic()
-    async with Producer(config(cluster), "kinds", ProducerOptions(send_timeout=60)) as producer:
+    async with Producer(config(cluster), "kinds", options()) as producer:
 
         async def status_becomes(wanted: SendStatus) -> None:
             deadline = asyncio.get_running_loop().time() + 60
@@ -241,7 +248,7 @@ async def test_a_message_that_reached_the_master_only_says_so(make_cluster: Call
 
 
 async def test_credentials_and_encryption(make_cluster: Callable[..., Cluster]) -> None:
-    cluster = make_cluster(acl=True, tls=True)
+    cluster = make_cluster(acl=True, tls=True, properties=PATIENT)
     admin = cluster.admin_user
     assert admin is not None
     secured = ClientConfig(
@@ -250,7 +257,7 @@ async def test_credentials_and_encryption(make_cluster: Callable[..., Cluster]) 
         tls=TlsConfig(ca_file=str(cluster.layout.tls / certificates.CA)),
     )
     topic = cluster.create_topic()
-    async with Producer(secured, "kinds") as producer:
+    async with Producer(secured, "kinds", options()) as producer:
         await producer.send(Message(topic, b"one", keys="k"))
         await producer.send_batch([Message(topic, b"two"), Message(topic, b"three")])
         await producer.send_oneway(Message(topic, b"four"))

@@ -7,22 +7,24 @@ from tests.broker.producer.reading import read_once_there
 from tests.broker.producer.transactions import Outcomes
 
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.producer import Producer, SyncProducer, TransactionState
+from rocketfleet.producer import Producer, ProducerOptions, SyncProducer, TransactionState
 from rocketfleet.wire.message import Message, ReceivedMessage
+
+OPTIONS = ProducerOptions(send_timeout=60)
 
 
 async def test_another_member_of_the_group_answers_for_one_that_is_gone(asking: Cluster) -> None:
     topic = asking.create_topic()
     shared = Outcomes()  # as a database would be
-    async with Producer(ClientConfig(asking.name_server), "tx", transactions=shared) as first:
+    async with Producer(ClientConfig(asking.name_server), "tx", OPTIONS, transactions=shared) as first:
         begun = [
             await first.send_in_transaction(Message(topic, f"{number}".encode()), ("UNKNOWN", state))
             for number, state in enumerate(["COMMIT", "ROLLBACK", "COMMIT"])
         ]
     other_group = Outcomes()
     async with (
-        Producer(ClientConfig(asking.name_server), "tx-other", transactions=other_group) as stranger,
-        Producer(ClientConfig(asking.name_server), "tx", transactions=shared) as second,
+        Producer(ClientConfig(asking.name_server), "tx-other", OPTIONS, transactions=other_group) as stranger,
+        Producer(ClientConfig(asking.name_server), "tx", OPTIONS, transactions=shared) as second,
     ):
         # A producer is known to a broker from its first message there on.
         await stranger.send(Message(asking.create_topic(), b"hello"))
@@ -37,7 +39,7 @@ async def test_another_member_of_the_group_answers_for_one_that_is_gone(asking: 
 async def test_the_broker_can_ask_again_after_it_has_restarted(asking: Cluster) -> None:
     topic = asking.create_topic()
     outcomes = Outcomes()
-    async with Producer(ClientConfig(asking.name_server), "tx", transactions=outcomes) as producer:
+    async with Producer(ClientConfig(asking.name_server), "tx", OPTIONS, transactions=outcomes) as producer:
         result = await producer.send_in_transaction(Message(topic, b"x"), ("UNKNOWN", "UNKNOWN"))
         await asyncio.to_thread(asking.kill)
         await asyncio.to_thread(asking.restart)
@@ -57,7 +59,7 @@ def test_blocking_transactions(asking: Cluster) -> None:
             return TransactionState.ROLLBACK
 
     topic = asking.create_topic()
-    with SyncProducer(ClientConfig(asking.name_server), "tx-sync", transactions=Listener()) as producer:
+    with SyncProducer(ClientConfig(asking.name_server), "tx-sync", OPTIONS, transactions=Listener()) as producer:
         results = {
             state: producer.send_in_transaction(Message(topic, state.encode()), state)
             for state in ("COMMIT", "ROLLBACK")

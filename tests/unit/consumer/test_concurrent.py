@@ -468,6 +468,33 @@ async def test_a_handler_that_hangs_loses_its_message_to_the_broker(make: Make, 
     assert (lane.window.count, lane.window.size) == (0, 0)
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_queue_goes_on_even_if_every_worker_hangs(make: Make, is_async: bool) -> None:
+    go, async_go, done = threading.Event(), asyncio.Event(), list[int]()
+
+    def hangs(message: ReceivedMessage) -> None:
+        if message.queue_offset < 2:
+            go.wait()
+        done.append(message.queue_offset)
+
+    async def async_hangs(message: ReceivedMessage) -> None:
+        if message.queue_offset < 2:
+            await async_go.wait()
+        done.append(message.queue_offset)
+
+    handler = async_hangs if is_async else hangs
+    scene = make(handler, consume_timeout=1.0, consume_thread_min=2, consume_thread_max=2)
+    lane = scene.lane(6)
+    await until(lambda: len(lane.window._open) == 2)
+    scene.clock.now += 2.0
+    await until(lambda: lane.window.committable == 6)
+    assert sorted(done) == [2, 3, 4, 5]
+    assert sorted(scene.sent_back) == [(0, EXPIRED_LEVEL), (1, EXPIRED_LEVEL)]
+    go.set()
+    async_go.set()
+    await until(lambda: len(done) == 6)
+
+
 # -- broadcasting
 
 

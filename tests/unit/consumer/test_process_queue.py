@@ -247,8 +247,8 @@ class WindowMachine(RuleBasedStateMachine):
         assert sorted(m.queue_offset for m in self.window.held) == sorted(self.held)
 
     @invariant()
-    def idle_means_that_nothing_is_in_anybodys_hands(self) -> None:
-        assert self.window.idle is (not self.open and not self.held)
+    def idle_means_that_nothing_is_left_to_do(self) -> None:
+        assert self.window.idle is (not self.open and not self.held and not self.window.buffered)
         assert self.window.unfinished == len(self.held) + sum(len(w.run.messages) - w.run.finished for w in self.open)
         if self.window.idle and not self.buffered():
             assert self.window.count == self.window.size == self.window.span == 0

@@ -19,8 +19,9 @@ from rocketfleet.consumer.rebalancer import Rebalancer
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.consumer.tally import Tally
-from rocketfleet.wire.bodies import MessageModel
+from rocketfleet.wire.bodies import ConsumerList, MessageModel
 from rocketfleet.wire.codes import RequestCode
+from rocketfleet.wire.command import Command, reply_to
 from rocketfleet.wire.queue import MessageQueue
 
 INFO = RequestCode.GET_CONSUMER_RUNNING_INFO
@@ -126,23 +127,25 @@ async def test_the_share_follows_the_members(make: Make) -> None:
 async def test_now_means_a_round_that_began_after_the_call(make: Make) -> None:
     """A round under way has asked already: what changed since is not in it."""
     scene = make()
-    gate = scene.broker.gates[LIST] = asyncio.Event()
+    gates = [asyncio.Event(), asyncio.Event()]
+    lists = iter([[ME], [ME, "zz"]])
+    waits = iter(gates)
+
+    async def listed(command: Command) -> Command:
+        members = next(lists)
+        await next(waits).wait()
+        return reply_to(command, body=ConsumerList(consumer_id_list=tuple(members)).encode())
+
+    scene.broker.answers[LIST] = listed
     scene.run()
     await until(lambda: scene.broker.count(LIST) == 1)
-    listed = scene.broker._list
-
-    def old_news(command: Any) -> Any:
-        scene.broker.answers[LIST] = listed
-        before, scene.broker.members = scene.broker.members, [ME]
-        answer = listed(command)
-        scene.broker.members = before
-        return answer
-
-    scene.broker.members = [ME, "zz"]
-    scene.broker.answers[LIST] = old_news
     now = asyncio.create_task(scene.rebalancer.now())
     await turns()
-    gate.set()
+    gates[0].set()
+    await until(lambda: scene.broker.count(LIST) == 2)
+    await turns()
+    assert not now.done(), "the round that was under way has looked too early"
+    gates[1].set()
     await now
     assert len(scene.table.queues) == 4
 

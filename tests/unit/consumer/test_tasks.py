@@ -117,6 +117,35 @@ async def test_closing_cancels_and_begins_nothing_more() -> None:
     assert cancelled == [first]
 
 
+async def test_a_task_that_is_written_off_is_replaced_and_ends_when_it_comes_back() -> None:
+    gates = {0: asyncio.Event(), 1: asyncio.Event(), 2: asyncio.Event()}
+    served: list[int] = []
+
+    async def serve(one: Lane) -> bool:
+        served.append(one.queue.queue_id)
+        await gates[one.queue.queue_id].wait()
+        return False
+
+    tasks = Tasks(serve, maximum=1, name="test")
+    for number in gates:
+        tasks.offer(lane(number))
+    await turns()
+    [hanging] = tasks._tasks
+    tasks.write_off(hanging)
+    tasks.nudge()
+    await turns()
+    assert served == [0, 1]
+    assert tasks.count == 2
+    gates[0].set()
+    await until(hanging.done)
+    assert served == [0, 1], "it takes nothing more"
+    gates[1].set()
+    gates[2].set()
+    await until(lambda: tasks.count == 0)
+    assert served == [0, 1, 2]
+    tasks.close()
+
+
 async def test_a_bug_in_serving_is_said_and_survived(caplog: pytest.LogCaptureFixture) -> None:
     calls = 0
 

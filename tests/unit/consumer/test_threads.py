@@ -171,6 +171,35 @@ def test_a_handler_that_breaks_the_pool_is_survived(pools: list[Pool], caplog: p
     wait(lambda: pool.left == 2)
 
 
+def test_a_thread_that_is_written_off_is_replaced_and_leaves_when_it_comes_back(pools: list[Pool]) -> None:
+    pools.append(pool := Pool(minimum=1, maximum=1))
+    pool.threads.offer(lane(0))
+    wait(lambda: len(pool.entered) == 1)
+    [hanging] = pool.threads._threads
+    pool.threads.offer(lane(1))
+    pool.threads.nudge()
+    assert pool.threads.count == 1
+    pool.threads.write_off(hanging)
+    pool.threads.nudge()
+    wait(lambda: len(pool.entered) == 2)
+    assert pool.threads.count == 2
+    pool.let_go.release(2)
+    wait(lambda: pool.threads.count == 1)
+    pool.threads.offer(lane(2))
+    pool.let_go.release()
+    wait(lambda: pool.left == 3)
+
+
+def test_no_more_threads_are_written_off_than_there_may_be(pools: list[Pool]) -> None:
+    pools.append(pool := Pool(minimum=2, maximum=2))
+    for number in range(10):
+        pool.threads.offer(lane(number))
+        pool.threads.nudge()
+        for thread in list(pool.threads._threads):
+            pool.threads.write_off(thread)
+    assert pool.threads.count == 4
+
+
 def test_after_closing_nothing_begins_and_everybody_leaves(pools: list[Pool]) -> None:
     pools.append(pool := Pool(minimum=2))
     pool.more = lambda _lane: True
