@@ -48,7 +48,7 @@ from rocketfleet.wire.message import ReceivedMessage
 from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-COMMIT_SOON = 0.05  # what was finished is committed after this long, if no pull has carried it yet
+COMMIT_SOON = 0.05  # what was finished is committed after this long
 SOON_LIMIT = 64  # at most so many queues at once; the rest waits for the next round
 DEFAULT_MAX_RECONSUME_TIMES = 16
 

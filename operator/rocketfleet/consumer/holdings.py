@@ -31,7 +31,6 @@ from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-_PULL_TELLS_WITHIN = 0.3  # seconds after which an offset that a pull carries is stored, answered or not
 _PERSIST_AT_LEAST = 5.0  # seconds for the final commit, even when the handlers took all the time there was
 
 
@@ -40,7 +39,6 @@ class Offsets(Protocol):
 
     async def start(self, queue: MessageQueue) -> int: ...
     def is_news(self, queue: MessageQueue, offset: int) -> bool: ...
-    def note(self, queue: MessageQueue, offset: int) -> None: ...
     async def persist(self, offsets: dict[MessageQueue, int]) -> None: ...
     async def confirm(self, queue: MessageQueue, offset: int, *, timeout: float | None = None) -> None: ...
     def forget(self, queue: MessageQueue) -> None: ...
@@ -117,7 +115,6 @@ class Holdings:
             restart=self.restart,
             stale_subscription=stale_subscription,
             limits=lambda topic: self._limits.get(topic, settings.limits),
-            committed=lambda lane, offset: offsets.note(lane.queue, offset),
         )
 
     # -- what rebalancing asks for ------------------------------------------------------------------------------------
@@ -229,8 +226,7 @@ class Holdings:
             self._offsets.forget(holding.queue)
         elif effect is Effect.WIND_DOWN:
             self._tally.lost += 1
-            pulling, holding.work = holding.work, None
-            self._work(holding, self._leave(holding, pulling))  # which goes on to persist when it is settled
+            self._work(holding, self._leave(holding))  # which goes on to persist when it is settled
         elif effect is Effect.UNLOCK and self._settings.locks_queues:
             self._background(self._unlock_quietly(holding.queue))
 
@@ -288,19 +284,15 @@ class Holdings:
             self._consumption.dropped(lane)
             self._consumption.forget(lane)
 
-    async def _leave(self, holding: Holding, pulling: asyncio.Task[None] | None) -> None:
-        """Wind down, persist, unlock. `pulling` is the task that has pulled until now, or read the offset."""
-        try:
-            if holding.lane is not None:
-                await self._wind_down(holding, holding.lane, pulling)
-            else:  # its offset was not even read
-                self.event(holding, Event.SETTLED)
-        finally:
-            if pulling is not None:
-                pulling.cancel()
+    async def _leave(self, holding: Holding) -> None:
+        """Wind down, persist, unlock."""
+        if holding.lane is not None:
+            await self._wind_down(holding, holding.lane)
+        else:  # its offset was not even read
+            self.event(holding, Event.SETTLED)
         self.event(holding, Event.PERSISTED)
 
-    async def _wind_down(self, holding: Holding, lane: Lane, pulling: asyncio.Task[None] | None) -> None:
+    async def _wind_down(self, holding: Holding, lane: Lane) -> None:
         """Finish what has begun, and persist. Bounded: what does not finish in time is never committed."""
         window, finished = lane.window, asyncio.Event()
 
@@ -333,11 +325,6 @@ class Holdings:
                 "%s: %d messages did not finish in time; the next owner gets them again", holding.queue, unfinished
             )
         self.event(holding, Event.SETTLED)
-        if pulling is not None and holding.puller is not None:
-            # The broker handles pulls and commits side by side: an offset that the last pull carried must not be
-            # stored after the final one. It is stored before the pull is answered or put on hold.
-            left = holding.puller.told_at + _PULL_TELLS_WITHIN - self._clock()
-            await asyncio.wait([pulling], timeout=max(0.0, left))
         confirmed = await self._persist(holding, lane, max(deadline, self._loop.time() + _PERSIST_AT_LEAST))
         # What a late handler finishes from here on was not confirmed, so it is not counted.
         offset = window.committable if confirmed is None else confirmed

@@ -91,9 +91,6 @@ class LocalOffsets:
     def is_news(self, queue: MessageQueue, offset: int) -> bool:
         return offset > self._written.get(str(queue), -1)
 
-    def note(self, queue: MessageQueue, offset: int) -> None:
-        """Nothing is told along with pulls: the broker keeps no offsets for us."""
-
     async def persist(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Write the file, if it does not say all of this. A write that failed is repeated the next time."""
         for queue, offset in offsets.items():

@@ -68,11 +68,6 @@ class BrokerOffsets:
         """Whether the broker has not been told this offset, or a higher one."""
         return offset > self._told[queue].offset
 
-    def note(self, queue: MessageQueue, offset: int) -> None:
-        """The broker is being told this offset along with a pull."""
-        told = self._told[queue]
-        told.offset = max(told.offset, offset)
-
     async def persist(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Tell the brokers what they do not know yet. One that does not answer is logged, and told next time."""
 
@@ -85,7 +80,7 @@ class BrokerOffsets:
         await asyncio.gather(*(one(queue, offset) for queue, offset in offsets.items() if self.is_news(queue, offset)))
 
     async def confirm(self, queue: MessageQueue, offset: int, *, timeout: float | None = None) -> None:
-        """Tell the broker and wait for its reply, also if it was told along with a pull, which has no receipt."""
+        """Tell the broker and wait for its reply, also if it knows the offset already: the reply is what is wanted."""
         await self._send(queue, offset, timeout=timeout)
 
     async def _send(

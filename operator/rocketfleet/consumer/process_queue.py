@@ -203,6 +203,7 @@ class ProcessQueue(Generic[M]):
         with self._lock:
             if self._held.pop(message.queue_offset, None) is not None:
                 self._forget([message])
+                self._high = max(self._high, message.queue_offset)
             wake = self.on_progress
         if wake is not None:
             wake()

@@ -8,8 +8,11 @@ One long poll at a time, from where the window ends. What the broker may answer:
 - offset moved: what was asked for has been deleted, and the window's end moves up to the minimum; or the group was
   reset, or the stored offset lies beyond the end, and the queue is started again from where the broker says.
 
-The pull carries the committable offset, as Java's does, so that a member that is killed repeats little; a slave is
-never told, for offsets live on the master. The broker also says which replica to ask next time, and it is asked.
+The broker also says which replica to ask next time, and it is asked.
+
+Unlike Java's, a pull carries no offset to commit. The broker handles pulls and commits in different threads, so an
+offset that a pull carried can be stored after a higher one that was confirmed in the meantime, and then the next owner
+repeats messages. Offsets have their own requests, one after the other (`offsets.py`).
 
 An error is waited out with a growing pause; one queue's trouble is nobody else's. A pull that the broker refuses
 because it does not know our subscription asks for a heartbeat first.
@@ -38,7 +41,7 @@ _log = logging.getLogger(__name__)
 SUSPEND_MILLIS = 15_000
 PULL_TIMEOUT = 30.0  # a long poll may come back seconds after its time
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
-_COMMIT, _SUSPEND = 1, 2
+_SUSPEND = 2
 _STALE_SUBSCRIPTION = (ResponseCode.SUBSCRIPTION_NOT_EXIST, ResponseCode.SUBSCRIPTION_NOT_LATEST)
 _FULL_CHECK = 1.0  # seconds after which a full window is looked at again, even if nobody called
 
@@ -51,7 +54,6 @@ class PullHooks:
     restart: Callable[[Lane, int], None]  # the stored offset was wrong: start again from here
     stale_subscription: Callable[[], None]  # the broker does not know our subscription: heartbeat
     limits: Callable[[str], Limits]  # the limits of a topic's queues now
-    committed: Callable[[Lane, int], None]  # the broker was told this offset along with a pull
 
 
 class Puller:
@@ -82,7 +84,6 @@ class Puller:
         self._replica = 0  # the broker id that was suggested for the next pull
         self._pause = FIRST_PAUSE
         self.last_pull = 0.0
-        self.told_at = 0.0  # when a pull last carried an offset
 
     async def run(self) -> None:
         window = self._lane.window
@@ -141,25 +142,17 @@ class Puller:
         lane, window, settings = self._lane, self._lane.window, self._settings
         found = self._client.reader(lane.queue.broker, self._replica)
         offset = window.next_offset
-        flags, commit = _SUSPEND, 0
-        if not found.slave and not settings.is_broadcasting and self._clock() < window.lease_until:
-            commit = window.committable
-            flags |= _COMMIT if commit > 0 else 0
         command = pull_request(
             settings.group,
             lane.queue,
             offset,
             max_messages=settings.pull_batch_size,
-            sys_flag=flags,
-            commit_offset=commit,
+            sys_flag=_SUSPEND,
             suspend_millis=SUSPEND_MILLIS,
             sub_version=self._subscription.version,
             expression_type=self._subscription.type,
         )
         self.last_pull = self._clock()
-        if flags & _COMMIT:
-            self._hooks.committed(lane, commit)
-            self.told_at = self.last_pull
         answer = pulled(await self._client.remoting.call(found.address, command, PULL_TIMEOUT), found.address)
         self._tally.pulls += 1
         self._replica = answer.suggest_broker_id

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.results import ConsumeResult
-from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings, Handover
+from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings, Handover, InitialOffset
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.facade.consts import ConsumeStatus, MessageModel
 from rocketfleet.facade.exceptions import ConsumerException, NullPointerException, PushConsumerStartFailed
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from rocketfleet.wire import message as wire
-
-Callback = "Callable[[ReceivedMessage], ConsumeStatus | None]"
 
 
 class PushConsumer:
@@ -170,6 +168,7 @@ class PushConsumer:
             message_model=WireModel.CLUSTERING if self._model is MessageModel.CLUSTERING else WireModel.BROADCASTING,
             consume_mode=ConsumeMode.ORDERLY if self._orderly else ConsumeMode.CONCURRENT,
             handover=self._handover,
+            initial_offset=InitialOffset.NATIVE,  # as the original: a young topic is read from its beginning
         )
         if self._threads is not None:
             settings = replace(settings, consume_thread_min=self._threads, consume_thread_max=self._threads)

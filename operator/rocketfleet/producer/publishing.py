@@ -138,17 +138,16 @@ class Publishing:
         self._models[topic] = (self._clock() + _ASK_AGAIN, ring)
         return ring
 
-    def _route_changed(self, topic: str, before: TopicRouteData | None, now: TopicRouteData) -> None:
+    def _route_changed(self, topic: str, _before: TopicRouteData | None, now: TopicRouteData) -> None:
         former = self.rings.get(topic)
-        if former is None:
-            return
         queues = routes.publish_info(topic, now).queues
-        ring = former.replaced(queues)
-        if queues:
-            self.rings[topic] = ring
-        else:
-            del self.rings[topic]
-        for other in self._absences.route_changed(topic, former.brokers, ring.brokers):
+        if former is not None:
+            if queues:
+                self.rings[topic] = former.replaced(queues)
+            else:
+                del self.rings[topic]
+        brokers = frozenset(queue.broker for queue in queues)
+        for other in self._absences.route_changed(topic, frozenset() if former is None else former.brokers, brokers):
             self._refresh(other)
 
     def _refresh(self, topic: str) -> None:

@@ -1,6 +1,7 @@
 """A broker, a producer, and as many members of a group as a test wants: what the consumer's tests stand on."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -42,10 +43,12 @@ class Got:
         self.messages: list[ReceivedMessage] = []
         self.tries: list[int] = []  # as it was then: a message that is tried again in place is the same one
         self.answer = answer
+        self._writing = threading.Lock()
 
     def __call__(self, message: ReceivedMessage) -> Any:
-        self.messages.append(message)
-        self.tries.append(message.reconsume_times)
+        with self._writing:  # workers run side by side
+            self.messages.append(message)
+            self.tries.append(message.reconsume_times)
         return self.answer(message)
 
     @property

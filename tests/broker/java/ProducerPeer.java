@@ -24,6 +24,8 @@ import org.apache.rocketmq.common.message.MessageExt;
  * </pre>
  */
 public class ProducerPeer {
+    private static final int PATIENCE_MILLIS = 30_000;
+
     public static void main(String[] args) throws Exception {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         if (args[3].equals("transactions")) {
@@ -37,6 +39,8 @@ public class ProducerPeer {
     private static void sends(String[] args, BufferedReader lines) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer(args[1]);
         producer.setNamesrvAddr(args[0]);
+        producer.setSendMsgTimeout(PATIENCE_MILLIS);
+        producer.setMqClientApiTimeout(PATIENCE_MILLIS);
         producer.start();
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             if (args[3].equals("sharding")) {
@@ -57,6 +61,8 @@ public class ProducerPeer {
         Set<String> asked = ConcurrentHashMap.newKeySet();
         TransactionMQProducer producer = new TransactionMQProducer(args[1]);
         producer.setNamesrvAddr(args[0]);
+        producer.setSendMsgTimeout(PATIENCE_MILLIS);
+        producer.setMqClientApiTimeout(PATIENCE_MILLIS);
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object argument) {

@@ -109,14 +109,14 @@ async def test_keys_go_where_java_sends_them(java: JavaPrograms, broker: Cluster
         ours = [(await producer.send(Message(topic, b"x"), sharding_key=key)).queue for key in keys]
     lines = "".join(f"{key}\n" for key in keys if key)
     arguments = (broker.name_server, "interop-java", topic, "sharding")
-    output = await asyncio.to_thread(java.run, "ProducerPeer.java", *arguments, stdin=lines)
+    output = await asyncio.to_thread(java.run, "ProducerPeer.java", *arguments, stdin=lines, timeout=120)
     theirs = [line.split() for line in output.splitlines()]
     assert [[q.broker, str(q.queue_id)] for key, q in zip(keys, ours, strict=True) if key] == theirs
 
 
 async def test_a_plain_message_is_stored_as_javas_is(java: JavaPrograms, broker: Cluster, topic: str) -> None:
     arguments = (broker.name_server, "interop-java", topic, "plain")
-    await asyncio.to_thread(java.run, "ProducerPeer.java", *arguments, stdin="body\n")
+    await asyncio.to_thread(java.run, "ProducerPeer.java", *arguments, stdin="body\n", timeout=120)
     async with Producer(ClientConfig(broker.name_server), "interop", PATIENT_OPTIONS) as producer:
         await producer.send(Message(topic, b"body", tags="TagA", keys=["k1", "k2"], properties={"colour": "blue"}))
     theirs, ours = sorted(await read_once_there(broker.name_server, topic, 2), key=lambda m: m.store_timestamp)

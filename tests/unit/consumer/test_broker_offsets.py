@@ -86,16 +86,6 @@ async def test_commits_never_go_back() -> None:
     assert scene.told == [12, 15, 15], "a confirmation asks for a receipt in any case"
 
 
-async def test_what_was_told_along_with_a_pull_is_not_news_but_is_confirmed() -> None:
-    scene = Scene()
-    scene.offsets.note(queue(), 20)
-    scene.offsets.note(queue(), 18)
-    await scene.offsets.persist({queue(): 20})
-    assert scene.told == []
-    await scene.offsets.confirm(queue(), 20)
-    assert scene.told == [20]
-
-
 async def test_a_broker_that_does_not_answer_is_told_next_time_and_the_others_now() -> None:
     scene = Scene()
     other = queue(1)

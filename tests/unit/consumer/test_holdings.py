@@ -5,6 +5,7 @@ The broker is the model, so that its answers come exactly when a test wants them
 
 import asyncio
 import threading
+from bisect import insort
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -24,7 +25,6 @@ from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.consumer.tally import Tally
 from rocketfleet.wire.bodies import ConsumeFromWhere
 from rocketfleet.wire.codes import RequestCode
-from rocketfleet.wire.command import Command
 from rocketfleet.wire.message import ReceivedMessage
 from rocketfleet.wire.queue import MessageQueue
 
@@ -40,6 +40,7 @@ class Scene:
         self.client = ModelClient(self.broker)
         self.tally = Tally()
         self.got: list[int] = []
+        self.writing = threading.Lock()
         self.let_go = threading.Event()
         self.let_go.set()
         self.heartbeats = 0
@@ -64,7 +65,8 @@ class Scene:
         self.heartbeats += 1
 
     def handle(self, message: ReceivedMessage) -> None:
-        self.got.append(message.queue_offset)
+        with self.writing:
+            insort(self.got, message.queue_offset)  # workers run side by side: in which order says nothing
         self.let_go.wait()
 
     async def send_back(self, message: ReceivedMessage, level: int) -> None:
@@ -164,44 +166,6 @@ async def test_a_handover_finishes_persists_and_unlocks_in_this_order(make: Make
     assert codes == [RequestCode.UPDATE_CONSUMER_OFFSET, RequestCode.UNLOCK_BATCH_MQ]
     assert scene.got == [0], "what was only buffered belongs to the next owner"
     assert scene.broker.offsets[queue()] == 1
-
-
-async def test_an_offset_that_a_pull_carries_does_not_overtake_the_final_one(make: Make) -> None:
-    scene = make()
-    scene.broker.store(queue(), 3)
-    scene.broker.offsets[queue()] = 1
-    pulled, gate = scene.broker._pull, asyncio.Event()
-
-    async def slow(command: Command) -> Command:
-        """The broker's pull threads are behind: the offset is stored late, but before the answer."""
-        if command.fields["queueOffset"] == "3":
-            await gate.wait()
-        return await pulled(command)
-
-    scene.broker.answers[RequestCode.PULL_MESSAGE] = slow
-    await scene.own()
-    await until(lambda: scene.got == [1, 2])
-    await until(lambda: scene.broker.count(RequestCode.PULL_MESSAGE) == 2)
-    scene.holdings.release([queue()])
-    await turns()
-    assert scene.broker.count(RequestCode.UPDATE_CONSUMER_OFFSET) == 0
-    scene.broker.store(queue(), 1)
-    gate.set()
-    assert await scene.gone() == FinalOffset(3, confirmed=True, unfinished=0)
-    assert [offset for _, offset in scene.broker.committed][-1] == scene.broker.offsets[queue()] == 3
-    assert scene.got == [1, 2]
-
-
-async def test_a_pull_on_hold_has_told_its_offset_long_ago(make: Make) -> None:
-    scene = make()
-    scene.broker.store(queue(), 2)
-    scene.broker.offsets[queue()] = 1
-    await scene.own()
-    await until(lambda: scene.got == [1])
-    await until(lambda: scene.broker.count(RequestCode.PULL_MESSAGE) == 2)
-    scene.clock.now += 1.0
-    scene.holdings.release([queue()])
-    assert await scene.gone() == FinalOffset(2, confirmed=True, unfinished=0)
 
 
 async def test_what_does_not_finish_in_time_is_not_committed(make: Make) -> None:

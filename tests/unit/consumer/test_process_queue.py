@@ -44,6 +44,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.thrown: set[int] = set()
         self.held: dict[int, Letter] = {}
         self.open: list[Worker] = []
+        self.winding_down = False
 
     # -- the model
 
@@ -64,20 +65,20 @@ class WindowMachine(RuleBasedStateMachine):
             letters.append(Letter(offset, size))
             offset += 1
         offset += gaps[-1]  # a filter left out the last ones
-        assert self.window.put(letters, offset) is not self.window.dropped
-        if not self.window.dropped:
+        assert self.window.put(letters, offset) is not self.window.leaving
+        if not self.window.leaving:
             self.letters |= {letter.queue_offset: letter for letter in letters}
             self.next = offset
 
     @rule()
-    @precondition(lambda self: self.letters and not self.window.dropped)
+    @precondition(lambda self: self.letters and not self.window.leaving)
     def put_again_what_was_there(self) -> None:
         """A broker that answers with offsets seen before must not make us handle them twice."""
         old = [Letter(offset, 1) for offset in sorted(self.letters)[-3:]]
         assert self.window.put(old, self.next - 1)
 
     @rule(count=st.integers(1, 3))
-    @precondition(lambda self: not self.window.dropped)
+    @precondition(lambda self: not self.window.leaving)
     def put_with_an_end_below_its_own_messages(self, count: int) -> None:
         """Nor one that says to go on before what it has just sent."""
         letters = [Letter(offset, 1) for offset in range(self.next, self.next + count)]
@@ -209,6 +210,17 @@ class WindowMachine(RuleBasedStateMachine):
     # -- leaving
 
     @rule()
+    @precondition(lambda self: not self.window.leaving)
+    def wind_down(self) -> None:
+        """What lies above everything that was ever begun belongs to the next owner; the rest is still to be done."""
+        begun = {m.queue_offset for w in self.open for m in w.run.messages[: w.run.finished + len(w.batch)]}
+        ceiling = max(begun | self.done | self.held.keys(), default=-1)
+        lost = {offset for offset in self.letters if offset > ceiling} - self.thrown
+        assert self.window.wind_down() == len(lost)
+        self.thrown |= lost
+        self.winding_down = True
+
+    @rule()
     def drop(self) -> None:
         lost = set(self.buffered())
         for worker in self.open:
@@ -224,6 +236,11 @@ class WindowMachine(RuleBasedStateMachine):
         left = self.letters.keys() - self.done
         assert self.window.committable == min(left, default=self.next)
         assert self.window.committable <= self.window.next_offset == self.next
+
+    @invariant()
+    def wound_down_in_good_order_it_leaves_nothing_to_repeat(self) -> None:
+        if self.winding_down and self.window.idle and not self.window.dropped:
+            assert all(offset < self.window.committable for offset in self.done)
 
     @invariant()
     def nothing_is_in_two_places(self) -> None:
@@ -254,7 +271,7 @@ class WindowMachine(RuleBasedStateMachine):
             assert self.window.count == self.window.size == self.window.span == 0
 
 
-WindowMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+WindowMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
 test_the_window_does_what_the_model_does = WindowMachine.TestCase
 
 

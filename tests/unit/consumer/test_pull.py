@@ -18,7 +18,6 @@ from rocketfleet.consumer.pull import Puller, PullHooks
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.consumer.tally import Tally
-from rocketfleet.wire.bodies import MessageModel
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command
 
@@ -36,7 +35,6 @@ class Scene:
         self.offered = 0
         self.restarted: list[int] = []
         self.stale = 0
-        self.noted: list[int] = []
         self.limits = Limits(count=10)
         self.puller = Puller(
             self.client,  # type: ignore[arg-type]  # a model
@@ -48,7 +46,6 @@ class Scene:
                 restart=self.on_restart,
                 stale_subscription=self.on_stale,
                 limits=lambda _topic: self.limits,
-                committed=lambda _lane, offset: self.noted.append(offset),
             ),
             clock=self.clock,
             tally=Tally(),
@@ -140,25 +137,18 @@ async def test_nothing_for_us_moves_the_window_on(make: Make, code: ResponseCode
     assert scene.offered == 0
 
 
-async def test_the_pull_carries_what_may_be_committed(make: Make) -> None:
+async def test_a_pull_carries_no_offset_to_commit(make: Make) -> None:
+    """It could be stored after a higher one that was confirmed in the meantime."""
     scene = make()
     scene.broker.store(queue(), 3)
     await until(lambda: scene.window.buffered == 3)
     scene.finish(2)
     scene.broker.store(queue(), 1)
-    await until(lambda: scene.noted == [2])
-    flagged = [(int(c.fields["sysFlag"]) & 1, c.fields["commitOffset"]) for c in scene.pulls()]
-    assert flagged == [(0, "0"), (0, "0"), (1, "2")], "nothing to say at 0"
+    await until(lambda: len(scene.pulls()) == 3)
+    assert [int(c.fields["sysFlag"]) & 1 for c in scene.pulls()] == [0, 0, 0]
 
 
-async def test_a_broadcasting_member_tells_nobody(make: Make) -> None:
-    scene = make(7, message_model=MessageModel.BROADCASTING)
-    scene.broker.minimum[queue()] = 7
-    await until(scene.pulls)
-    assert int(scene.pulls()[0].fields["sysFlag"]) & 1 == 0
-
-
-async def test_past_the_lease_nothing_is_pulled_or_told(make: Make) -> None:
+async def test_past_the_lease_nothing_is_pulled(make: Make) -> None:
     scene = make(5)
     scene.window.lease_until = scene.clock.now - 1
     scene.broker.minimum[queue()] = 5
@@ -167,10 +157,9 @@ async def test_past_the_lease_nothing_is_pulled_or_told(make: Make) -> None:
     assert scene.pulls() == []
     scene.window.lease_until = scene.clock.now + 1
     await until(lambda: len(scene.pulls()) == 1)
-    assert scene.noted == [5]
 
 
-async def test_a_slave_is_followed_and_not_told_offsets(make: Make) -> None:
+async def test_a_slave_that_is_suggested_is_followed(make: Make) -> None:
     scene = make(3)
     scene.broker.minimum[queue()] = 3
     scene.client.slaves = {1: "slave:1"}
@@ -184,8 +173,7 @@ async def test_a_slave_is_followed_and_not_told_offsets(make: Make) -> None:
     scene.broker.answers[PULL] = suggest
     scene.broker.store(queue(), 2)
     await until(lambda: len(scene.pulls()) == 2)
-    asked = [(address, int(command.fields["sysFlag"]) & 1) for address, command in scene.broker.asked]
-    assert asked == [(ADDRESS, 1), ("slave:1", 0)]
+    assert [address for address, _ in scene.broker.asked] == [ADDRESS, "slave:1"]
 
 
 async def test_a_slave_that_fails_is_left_for_the_master(make: Make) -> None:

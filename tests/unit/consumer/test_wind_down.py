@@ -85,3 +85,22 @@ def test_after_winding_down_no_finished_message_is_repeated(
     assert window.idle
     assert all(offset < window.committable for offset in done)
     assert set(range(window.committable)) <= done
+
+
+def test_a_message_that_was_taken_from_a_hanging_handler_and_sent_back_is_not_repeated_either() -> None:
+    window = window_of(4)
+    first, hanging = window.take(1), window.take(1)
+    assert first is not None
+    assert hanging is not None
+    next(hanging.pending)
+    [stuck] = window.expire(hanging)
+    window.release(stuck)  # the broker has it back: it comes again from there
+    window.finish(first)
+    assert window.wind_down() == 2  # 2 and 3, but not 0
+    finish_all(window, [], set())
+    again = window.take(10)
+    assert again is not None
+    assert [letter.queue_offset for letter in again.pending] == [0]
+    again.finished = 1
+    window.finish(again)
+    assert window.committable == 2

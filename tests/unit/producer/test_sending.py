@@ -290,6 +290,18 @@ async def test_a_topic_that_brokers_create_is_modelled_on_another_until_it_exist
         assert len(await producer.queues("new")) == 5
 
 
+async def test_a_topic_that_cannot_be_written_for_a_while_is_looked_after() -> None:
+    async with cluster_of("a") as cluster, producer_of(cluster, probe_interval=0.05) as producer:
+        await producer.send(Message("t", b"x"))
+        cluster.topics["t"] = 0
+        await producer._client.routes.refresh("t")
+        with pytest.raises(NoRoute, match="no queue for writing"):
+            await producer.send(Message("t", b"x"))
+        cluster.topics["t"] = 4
+        await until(lambda: not len(producer._publishing._absences))
+        assert (await producer.send(Message("t", b"x"))).status is SendStatus.SEND_OK
+
+
 async def test_a_read_only_topic_says_so() -> None:
     async with cluster_of("a") as cluster, producer_of(cluster) as producer:
         cluster.topics["t"] = 0
