@@ -237,6 +237,11 @@ class Consumer:
         """The queues that this member consumes now."""
         return self.holdings.owned
 
+    @property
+    def ready(self) -> bool:
+        """We own exactly what we were given, and know where each queue starts: what is sent from now on is consumed."""
+        return self.rebalancer.settled and len(self.holdings.lanes()) == len(self.owned)
+
     async def rebalance(self) -> None:
         """Do a round of rebalancing now; returns when it is over."""
         await self.rebalancer.now()

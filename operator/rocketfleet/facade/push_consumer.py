@@ -13,6 +13,7 @@ lead, 0.4.4's are here too (`set_namesrv_addr`, `set_namesrv_domain`). What diff
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from rocketfleet.wire import message as wire
+
+_UNTIL_READY = 5.0  # seconds that `start` waits at most for queues that others still hold
 
 
 class PushConsumer:
@@ -174,6 +177,11 @@ class PushConsumer:
             settings = replace(settings, consume_thread_min=self._threads, consume_thread_max=self._threads)
         consumer = Consumer(self._settings.client(), settings, self._handle)
         await consumer.start()
+        # A new group starts at the end of its queues: messages sent right after `start` must not lie before that.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_UNTIL_READY):
+                while not consumer.ready:  # noqa: ASYNC110 - readiness has many parts and no event of its own
+                    await asyncio.sleep(0.02)
         return consumer
 
     def _handle(self, message: wire.ReceivedMessage) -> ConsumeResult:
