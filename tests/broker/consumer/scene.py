@@ -129,7 +129,6 @@ class Scene:
     async def read(self, topic: str, queue: int = 0) -> list[ReceivedMessage]:
         """Everything in a queue, without a group."""
         where, messages = MessageQueue(topic, "broker-a", queue), list[ReceivedMessage]()
-        await self.client.route(topic)
         while True:
             command = broker_messages.pull_request(
                 "readers", where, len(messages), max_messages=32, sys_flag=4, subscription="*"

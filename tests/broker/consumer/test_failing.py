@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from tests.broker.consumer.scene import Got, Scene, until
 
+from rocketfleet.client import broker_messages
 from rocketfleet.client.errors import ConnectionLost
 from rocketfleet.consumer import concurrent
 from rocketfleet.consumer.results import RETRY, SUCCESS, Retry
@@ -152,10 +153,10 @@ async def test_a_failure_in_the_groups_first_moments_is_not_lost(scene: Scene, m
     """It may reach the retry queue before the member does; consumeFromWhere must not make it skip that."""
     topic = make_topic(queues=1)
     await scene.send(topic, "early")
-    member = await scene.member(group, topic, Got(lambda _message: SECOND))
-    await passed(scene, group, topic, 1)
-    await member.stop()
-    await scene.found(f"%RETRY%{group}", 1)  # it waits there, and nobody is there to take it
+    [message] = await scene.found(topic, 1)
+    await broker_messages.send_back(scene.client.remoting, scene.address, group, message, delay_level=1)
+    await scene.found(f"%RETRY%{group}", 1)  # it waits there, and nobody has been there yet
+    assert await scene.committed(group, f"%RETRY%{group}") is None
     got = Got()
     await scene.member(
         group, topic, got, consume_from_where=ConsumeFromWhere.TIMESTAMP, consume_timestamp=4e9, drain_timeout=1.0

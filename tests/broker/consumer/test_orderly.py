@@ -29,7 +29,7 @@ async def test_the_order_of_each_queue_holds_while_members_join_and_leave(
         if queue in inside:
             overlaps.append(queue)
         inside.add(queue)
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.004)  # slower than messages come, so that there are always some waiting
         with lock:
             seen[queue].append(message.queue_offset)
         inside.discard(queue)
@@ -42,7 +42,7 @@ async def test_the_order_of_each_queue_holds_while_members_join_and_leave(
             for queue in range(4):
                 await scene.fill(topic, queue, 10, first=sent[queue])
                 sent[queue] += 10
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.03)
 
     producing = asyncio.create_task(produce())
     first = await scene.member(group, topic, handler, consume_mode=ORDERLY)
