@@ -11,7 +11,7 @@ from rocketfleet.devbroker.config import CLUSTER, LOOPBACK, NAME_SERVER, PROXY, 
 from rocketfleet.devbroker.errors import ProbeError
 from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.devbroker.lock import VERSION
-from rocketfleet.devbroker.probe import GET_BROKER_CLUSTER_INFO, GET_BROKER_RUNTIME_INFO, Probe
+from rocketfleet.devbroker.probe import GET_BROKER_CLUSTER_INFO, GET_BROKER_CONFIG, Probe
 
 
 def describe(fleet: Fleet) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _answers(probe: Probe, process: str, port: int) -> bool:
         if process == PROXY:
             with socket.create_connection((LOOPBACK, port), probe.timeout):
                 return True
-        code = GET_BROKER_CLUSTER_INFO if process == NAME_SERVER else GET_BROKER_RUNTIME_INFO
+        code = GET_BROKER_CLUSTER_INFO if process == NAME_SERVER else GET_BROKER_CONFIG
         return probe.call(address, code).code == 0
     except (ProbeError, OSError):
         return False
