@@ -1,0 +1,89 @@
+"""`spec.allocation`: how queues are shared out, as a union by `strategy`.
+
+A structural schema has no real unions, so it is one flat model, and rules say which parameter goes with which strategy.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from rocketfleet.api.model import Model
+
+MOST_ASSIGNMENTS = 256
+MOST_QUEUES = 256
+MOST_ROOMS = 32
+
+Text = Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class Strategy(StrEnum):
+    AVERAGELY = "Averagely"
+    AVERAGELY_BY_CIRCLE = "AveragelyByCircle"
+    CONSISTENT_HASH = "ConsistentHash"
+    CONFIG = "Config"
+    MACHINE_ROOM = "MachineRoom"
+    MACHINE_ROOM_NEARBY = "MachineRoomNearby"
+    BALANCED = "Balanced"
+
+
+class InnerStrategy(StrEnum):
+    """What may share out queues within a room: any strategy that needs no parameters of its own."""
+
+    AVERAGELY = "Averagely"
+    AVERAGELY_BY_CIRCLE = "AveragelyByCircle"
+    CONSISTENT_HASH = "ConsistentHash"
+    BALANCED = "Balanced"
+
+
+class QueueRef(Model):
+    """One queue by name."""
+
+    topic: Text
+    broker: Text
+    queue_id: Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class Assignment(Model):
+    """Config: the queues of the member with this ordinal."""
+
+    ordinal: Annotated[int, Field(ge=0, le=10_000, description="The pod's number: orders-3 has 3.")]
+    queues: Annotated[list[QueueRef], Field(min_length=1, max_length=MOST_QUEUES)]
+
+
+class Allocation(Model):
+    """How queues are shared out between the members."""
+
+    strategy: Annotated[
+        Strategy, Field(description="Java's six strategies, or Balanced: even over all topics, sticky.")
+    ] = Strategy.BALANCED
+    virtual_nodes: Annotated[
+        int | None, Field(ge=1, le=10_000, description="ConsistentHash: nodes on the ring for each member. Default 10.")
+    ] = None
+    rooms: Annotated[
+        list[Text] | None,
+        Field(min_length=1, max_length=MOST_ROOMS, description="MachineRoom: the rooms to consume from."),
+    ] = None
+    separator: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=8,
+            description="MachineRoomNearby: what follows the room in a broker's name. Default @.",
+        ),
+    ] = None
+    member_rooms: Annotated[
+        list[Text] | None,
+        Field(
+            min_length=1,
+            max_length=MOST_ROOMS,
+            description="MachineRoomNearby: the members' rooms, given out in turn by ordinal.",
+        ),
+    ] = None
+    inner: Annotated[
+        InnerStrategy | None, Field(description="MachineRoomNearby: the strategy within a room. Default Averagely.")
+    ] = None
+    assignments: Annotated[
+        list[Assignment] | None,
+        Field(min_length=1, max_length=MOST_ASSIGNMENTS, description="Config: who has which queues."),
+    ] = None

@@ -1,0 +1,123 @@
+"""What the planner may want done. Each is idempotent: done twice, or begun by one operator and again by the next, it
+ends in the same state.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rocketfleet.controller.snapshot import Pod
+
+
+class Reason(StrEnum):
+    """Reasons of events: what people look for in `kubectl describe`."""
+
+    CREATED = "PodCreated"
+    DRAINING = "DrainStarted"
+    DRAINED = "Drained"
+    DRAIN_TIMED_OUT = "DrainTimedOut"
+    OFFSETS_UNSAFE = "OffsetsUnsafe"
+    REPLACED = "PodReplaced"
+    STUCK = "PodStuck"
+    REBALANCED = "RebalanceCompleted"
+    UNREACHABLE = "BrokerUnreachable"
+    INVALID = "InvalidSpec"
+    PREPARED = "GroupPrepared"
+    LOCKS_RELEASED = "LocksReleased"
+    DELETION_GAVE_UP = "DeletionGaveUp"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something to tell people, once."""
+
+    reason: Reason
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddFinalizer:
+    """Nobody deletes the object before its pods are drained."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer:
+    """Nothing is left to look after."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareGroup:
+    """Create or update the group at the brokers and, if Strict, write the start offsets that are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnsureObjects:
+    """What pods need beside them: the token's Secret, the PodDisruptionBudget."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePod:
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkDrain:
+    """Write the mark to the pod, so that the drain survives us."""
+
+    pod: Pod
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDrain:
+    """Ask the worker. Its answer is seen in a later snapshot."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete it: within its grace period, or by force, which is for pods whose node does not answer."""
+
+    pod: Pod
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TellMembers:
+    """Have the members share out the queues anew."""
+
+    pods: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseLocks:
+    """Give back what members still hold that are gone."""
+
+    client_ids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    """Delete the group and its offsets at the brokers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    event: Event
+
+
+Action = (
+    AddFinalizer
+    | RemoveFinalizer
+    | PrepareGroup
+    | EnsureObjects
+    | CreatePod
+    | MarkDrain
+    | RequestDrain
+    | DeletePod
+    | TellMembers
+    | ReleaseLocks
+    | DeleteGroup
+    | Emit
+)
