@@ -254,7 +254,7 @@ class ConsumerGroupSpec(Model):
     initial_offset: Annotated[
         InitialOffset,
         Field(
-            description="Strict: start offsets are written before the first pod. Native: as Java, new queues start at 0."
+            description="Strict: start offsets are written before the first pod. Native: as Java, new queues start at 0"
         ),
     ] = InitialOffset.STRICT
     allocation: Annotated[Allocation, Field(description="How queues are shared out.")] = Allocation()
