@@ -185,7 +185,7 @@ class Consumer:
                 client, settings, self._offset_directory / self.client_id / settings.group / "offsets.json"
             )
         else:
-            self._offsets = BrokerOffsets(client, settings)
+            self._offsets = BrokerOffsets(client, settings, self.tally)
         self.membership = Membership(client, settings, self.subscriptions.values(), clock=clock)
         self.holdings = Holdings(
             client,

@@ -18,6 +18,7 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
 from rocketfleet.consumer.start_offset import Start, start_without_offset
+from rocketfleet.consumer.tally import Tally
 from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
@@ -35,9 +36,10 @@ class _Told:
 class BrokerOffsets:
     """The offsets of a clustering group."""
 
-    def __init__(self, client: Client, settings: ConsumerSettings) -> None:
+    def __init__(self, client: Client, settings: ConsumerSettings, tally: Tally | None = None) -> None:
         self._client = client
         self._settings = settings
+        self._tally = tally or Tally()
         self._told: defaultdict[MessageQueue, _Told] = defaultdict(_Told)
         self._sending: dict[MessageQueue, asyncio.Task[None]] = {}
 
@@ -112,6 +114,7 @@ class BrokerOffsets:
         )
         if stored:  # else the group was reset meanwhile: the next pull says where to
             told.offset = max(told.offset, offset)
+            self._tally.commits += 1
 
     def forget(self, queue: MessageQueue) -> None:
         """The queue was given up: what was told no longer counts."""

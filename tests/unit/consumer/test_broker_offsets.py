@@ -11,6 +11,7 @@ from rocketfleet.client.errors import RequestTimeout
 from rocketfleet.consumer.offsets import BrokerOffsets
 from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
 from rocketfleet.consumer.subscription import Subscription
+from rocketfleet.consumer.tally import Tally
 from rocketfleet.wire.bodies import ConsumeFromWhere
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import reply_to
@@ -22,9 +23,11 @@ UPDATE = RequestCode.UPDATE_CONSUMER_OFFSET
 class Scene:
     def __init__(self, **settings: Any) -> None:
         self.broker = ModelBroker(Clock())
+        self.tally = Tally()
         self.offsets = BrokerOffsets(
             ModelClient(self.broker),  # type: ignore[arg-type]  # a model
             ConsumerSettings("g", (Subscription("t"),), **settings),
+            self.tally,
         )
 
     @property
@@ -168,3 +171,11 @@ async def test_what_the_broker_drops_because_of_a_reset_does_not_count_as_told()
     scene.broker.answers[UPDATE] = lambda command: reply_to(command, 0, "Offset has been previously reset")
     await scene.offsets.confirm(queue(), 5)
     assert scene.offsets.is_news(queue(), 5)
+
+
+async def test_commits_are_counted_and_what_was_not_sent_is_not() -> None:
+    scene = Scene()
+    await scene.offsets.persist({queue(): 5})
+    await scene.offsets.persist({queue(): 5})
+    await scene.offsets.confirm(queue(), 5)
+    assert scene.tally.commits == len(scene.told) == 2
