@@ -33,7 +33,6 @@ def _asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
                 *PATIENT,
                 ("transactionCheckInterval", "1000"),
                 ("transactionTimeOut", "2000"),
-                ("transactionOpBatchInterval", "100"),
             )
         )
     )
@@ -43,9 +42,6 @@ def _asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def asking(_asking: Cluster) -> Iterator[Cluster]:
-    """A broker that asks about open transactions after two seconds, not after half a minute.
-
-    It notes in batches which are ended, every 3 s by default; asking sooner than that, it would ask about those too.
-    """
+    """A broker that asks about open transactions after two seconds, not after half a minute."""
     yield _asking
     _asking.settle()
