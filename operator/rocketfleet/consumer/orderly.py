@@ -17,7 +17,9 @@ everywhere.
 import asyncio
 import logging
 import math
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from functools import partial
 from typing import Any
 
 from rocketfleet.consumer.handler import Handler
@@ -40,6 +42,9 @@ TICK = 0.1
 SendBack = Callable[[ReceivedMessage, int], Awaitable[None]]
 _MessageRun = Run[ReceivedMessage]
 _Batch = list[ReceivedMessage]
+_Turn = Generator[Any, object, float | ReceivedMessage]
+_GOOD = (ConsumeResult.SUCCESS, ConsumeResult.COMMIT)
+_STOPPED = object()  # instead of an answer: the time, or the queue, was over before the message was handled
 
 
 class OrderlyConsumption:
@@ -60,8 +65,12 @@ class OrderlyConsumption:
         self._clock = clock
         self._tally = tally
         self._loop = asyncio.get_running_loop()
+        # The common case, one message a call and every success a commit, has a turn of its own.
+        self._plain = settings.auto_commit and not handler.takes_batch
+        self._pace = Pace()
         self._lanes: set[Lane] = set()
         self._busy: set[Lane] = set()  # served now, or pausing: must not be offered
+        self._guard = threading.Lock()  # of `_busy`: a lane served twice at once would be out of order
         self._tasks: set[asyncio.Task[None]] = set()
         self._workers: Threads | Tasks
         name = f"consume-{settings.group}"
@@ -72,7 +81,7 @@ class OrderlyConsumption:
                 self._serve,
                 minimum=settings.consume_thread_min,
                 maximum=settings.consume_thread_max,
-                pace=Pace(),
+                pace=self._pace,
                 name=name,
             )
         self._ticker = self._loop.create_task(self._tick(), name=f"tick {settings.group}")
@@ -84,9 +93,11 @@ class OrderlyConsumption:
 
     def offer(self, lane: Lane) -> None:
         """Messages were put into the lane's window."""
-        if lane not in self._busy and lane.window.buffered:
+        with self._guard:
+            if lane in self._busy or not lane.window.buffered:
+                return
             self._busy.add(lane)
-            self._workers.offer(lane)
+        self._workers.offer(lane)
 
     def forget(self, lane: Lane) -> None:
         self._lanes.discard(lane)
@@ -111,29 +122,44 @@ class OrderlyConsumption:
     # -- serving a lane -----------------------------------------------------------------------------------------------
     #
     # A turn is a generator: it yields what the handler is to be called with and is sent the answer (or the exception),
-    # so that the rules stand here once for threads and tasks alike.
+    # so that the rules stand here once for threads and tasks alike. It ends with the pause before the next turn, or
+    # with a message for the dead letters. A plain turn yields whole runs, which go through the handler in one stretch,
+    # and is sent the first answer that is no plain success.
 
     def _serve(self, lane: Lane) -> bool:
-        turn = self._turn(lane)
+        ends_at = self._clock() + TURN_SECONDS
+        call: Callable[[Any], Any] = self._handler.call
+        if self._plain:
+            turn, call = self._plain_turn(lane), partial(self._stretch, lane, ends_at)
+        else:
+            turn = self._turn(lane, ends_at)
         try:
             argument = next(turn)
             while True:
                 try:
-                    answer = self._handler.call(argument)
+                    answer = call(argument)
                 except BaseException as error:  # SystemExit too: in a thread it ends nothing but the thread
                     answer = error
                 argument = turn.send(answer)
         except StopIteration as end:
-            self._on_loop(self._turn_over, lane, end.value)
+            if end.value == 0.0 and not lane.window.dropped:
+                self._next_turn(lane)  # without the event loop: waking it may cost more than the turn did
+            else:
+                self._on_loop(self._turn_over, lane, end.value)
         return False
 
     async def _serve_async(self, lane: Lane) -> bool:
-        turn = self._turn(lane)
+        ends_at = self._clock() + TURN_SECONDS
+        call: Callable[[Any], Any] = self._handler.call
+        if self._plain:
+            turn, call = self._plain_turn(lane), partial(self._stretch_async, lane, ends_at)
+        else:
+            turn = self._turn(lane, ends_at)
         try:
             argument = next(turn)
             while True:
                 try:
-                    answer = await self._handler.call(argument)
+                    answer = await call(argument)
                 except (Exception, asyncio.CancelledError) as error:
                     if being_cancelled():
                         raise
@@ -145,8 +171,64 @@ class OrderlyConsumption:
             turn.close()
         return False
 
-    def _turn(self, lane: Lane) -> Generator[Any, object, float | ReceivedMessage]:
-        """Serve the lane for a while. Ends with the pause before the next turn, or a message for the dead letters."""
+    def _stretch(self, lane: Lane, ends_at: float, run: _MessageRun) -> object:
+        """Handle messages while all goes well. The loop that everything else exists for: keep it short."""
+        window, clock, call, success = run.window, self._clock, self._handler.call, ConsumeResult.SUCCESS
+        before, started = run.finished, self._clock()
+        try:
+            for message in run.pending:
+                now = clock()
+                if window.dropped or now >= window.lease_until or now >= ends_at:
+                    return _STOPPED
+                run.begun_at = now
+                answer = call(message)
+                if answer is not None and answer is not success:
+                    return answer
+                run.finished += 1
+                lane.moved = True
+        finally:
+            self._pace.note(clock() - started, run.finished - before)
+        return None
+
+    async def _stretch_async(self, lane: Lane, ends_at: float, run: _MessageRun) -> object:
+        window, clock, call, success = run.window, self._clock, self._handler.call, ConsumeResult.SUCCESS
+        for message in run.pending:
+            now = clock()
+            if window.dropped or now >= window.lease_until or now >= ends_at:
+                return _STOPPED
+            run.begun_at = now
+            answer = await call(message)
+            if answer is not None and answer is not success:
+                return answer
+            run.finished += 1
+            lane.moved = True
+        return None
+
+    def _plain_turn(self, lane: Lane) -> _Turn:
+        """Serve the lane for a while: one message a call, and what is handled may be committed."""
+        run = lane.window.take(RUN_LENGTH)
+        try:
+            while run is not None:
+                answer = yield run
+                if answer is None:
+                    self._close(lane, run)
+                    run = lane.window.take(RUN_LENGTH)
+                    continue
+                if answer is _STOPPED:
+                    return 0.0
+                batch = [run.messages[run.finished]]
+                verdict, retry = self._judge(lane, batch, answer)
+                if verdict not in _GOOD:
+                    return self._failed(batch, verdict, retry)
+                run.finished += 1
+                lane.moved = True
+        finally:
+            if run is not None:
+                self._put_down(lane, run, run.finished)
+        return 0.0
+
+    def _turn(self, lane: Lane, ends_at: float) -> _Turn:
+        """Serve the lane for a while, in batches, or with a handler that says when to commit."""
         window, batches = lane.window, self._handler.takes_batch
         size = self._settings.consume_message_batch_max_size if batches else 1
         run: _MessageRun | None
@@ -156,7 +238,6 @@ class OrderlyConsumption:
             run, handled = uncommitted
         else:
             run = window.take(max(RUN_LENGTH, size))
-        ends_at = self._clock() + TURN_SECONDS
         try:
             while run is not None:
                 now = self._clock()
@@ -173,22 +254,25 @@ class OrderlyConsumption:
                     continue
                 run.begun_at = now
                 verdict, retry = self._judge(lane, batch, (yield batch if batches else batch[0]))
-                if verdict in (ConsumeResult.SUCCESS, ConsumeResult.COMMIT):
+                if verdict in _GOOD:
                     handled += len(batch)
                     if self._settings.auto_commit or verdict is ConsumeResult.COMMIT:
                         run.finished = handled
                         lane.moved = True
                     continue
-                self._tally.failed += 1
                 if verdict is ConsumeResult.ROLLBACK:
                     handled = run.finished
-                    return self._pause(retry)
-                dead = self._try_once_more(batch)
-                return dead if dead is not None else self._pause(retry)
+                return self._failed(batch, verdict, retry)
         finally:
             if run is not None:
                 self._put_down(lane, run, handled)
         return 0.0
+
+    def _failed(self, batch: _Batch, verdict: ConsumeResult, retry: Retry) -> float | ReceivedMessage:
+        """How a turn ends that came upon a failure: with a pause, or with a message that has had all of its tries."""
+        self._tally.failed += 1
+        dead = None if verdict is ConsumeResult.ROLLBACK else self._try_once_more(batch)
+        return self._pause(retry) if dead is None else dead
 
     def _put_down(self, lane: Lane, run: _MessageRun, handled: int) -> None:
         """The turn ends: what is handled but not committed is kept for the next one, the rest is buffered again."""
@@ -250,7 +334,9 @@ class OrderlyConsumption:
             self._next_turn(lane)
 
     def _next_turn(self, lane: Lane) -> None:
-        self._busy.discard(lane)
+        """The lane is free. From any thread."""
+        with self._guard:
+            self._busy.discard(lane)
         # A lane outside its lease is offered again by the tick, when it is back inside.
         if lane.window.may_begin(self._clock()):
             self.offer(lane)

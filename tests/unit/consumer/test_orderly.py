@@ -268,24 +268,28 @@ async def test_a_drop_ends_the_turn_after_the_message_in_hand(make: Make) -> Non
     assert lane.window.committable == 1
 
 
-async def test_a_turn_ends_in_time_and_the_next_goes_on(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "auto_commit"), [("_plain_turn", True), ("_turn", False)])
+async def test_a_turn_ends_in_time_and_the_next_goes_on(
+    make: Make, monkeypatch: pytest.MonkeyPatch, kind: str, auto_commit: bool
+) -> None:
     monkeypatch.setattr(orderly, "TURN_SECONDS", 5.0)
     turn_count = 0
     handler = Handler()
-    scene = make(handler)
-    turn = scene.service._turn
+    scene = make(handler, auto_commit=auto_commit)
+    turn = getattr(scene.service, kind)
 
-    def counted(lane: Lane) -> Any:
+    def counted(*arguments: Any) -> Any:
         nonlocal turn_count
         turn_count += 1
-        return turn(lane)
+        return turn(*arguments)
 
-    monkeypatch.setattr(scene.service, "_turn", counted)
+    monkeypatch.setattr(scene.service, kind, counted)
 
     class Slow(Handler):
-        def __call__(self, message: ReceivedMessage) -> None:
+        def __call__(self, message: ReceivedMessage) -> object:
             super().__call__(message)
             scene.clock.now += 1.0
+            return COMMIT
 
     slow = Slow()
     object.__setattr__(scene.service._handler, "call", slow)
