@@ -1,18 +1,50 @@
-# One file, one image a role; so far the worker. The base is an argument, so that it also builds where no registry can be
-# reached: BASE_IMAGE is any image with Python 3.11+, and PIP_ARGS="--no-index --find-links /src/wheels" takes wheels that
-# were put beside the sources.
+# One file, an image for each role: `docker build --target worker|operator|spark .`
+#
+# BASE_IMAGE is any image with Python 3.11 or newer and pip; the spark target needs one with Java 17 too, or a Debian that
+# can install it. Where a build cannot reach a package index, put wheels into wheels/ beside this file first:
+#     pip wheel --wheel-dir wheels '.[operator]'
+# If there are any, nothing else is installed from. docs/install.md has the commands.
 ARG BASE_IMAGE=python:3.11-slim
 
 FROM ${BASE_IMAGE} AS build
-ARG PIP_ARGS=""
-COPY . /src
-RUN python3 -m venv /opt/rocketfleet \
- && /opt/rocketfleet/bin/pip install --no-cache-dir --disable-pip-version-check ${PIP_ARGS} /src
+# Without pip in it, and out of the base's own Python: all that the last stage needs is a copy of the directory.
+RUN python3 -m venv --without-pip /opt/rocketfleet
+COPY pyproject.toml README.md LICENSE /src/
+COPY operator /src/operator
+# A pattern that matches nothing is an error on its own; beside a file that is always there it is not.
+COPY pyproject.toml wheel[s] /wheels/
+RUN printf '%s\n' '#!/bin/sh' 'set -eu' \
+      'from="/src$1"; if ls /wheels/*.whl > /dev/null 2>&1; then from="rocketfleet$1"; set -- --no-index --find-links /wheels; else set --; fi' \
+      'exec python3 -m pip --python /opt/rocketfleet/bin/python install --no-cache-dir --disable-pip-version-check "$@" "$from"' \
+      > /usr/local/bin/install-rocketfleet && chmod +x /usr/local/bin/install-rocketfleet
 
-FROM ${BASE_IMAGE} AS worker
-COPY --from=build /opt/rocketfleet /opt/rocketfleet
-ENV PATH=/opt/rocketfleet/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-# A number, so that runAsNonRoot can be checked by the kubelet.
+FROM build AS build-worker
+RUN install-rocketfleet ""
+
+FROM build AS build-operator
+RUN install-rocketfleet "[operator]"
+
+FROM build AS build-spark
+RUN install-rocketfleet "[spark]"
+
+FROM ${BASE_IMAGE} AS runtime
+# The root file system may be read-only: nothing is written, bytecode was compiled at the installation.
+ENV PATH=/opt/rocketfleet/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+# A number, so that the kubelet can tell that it is not root.
 USER 65532:65532
 WORKDIR /tmp
 ENTRYPOINT ["rocketfleet"]
+
+FROM runtime AS spark
+USER 0
+RUN command -v java > /dev/null || { apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless && rm -rf /var/lib/apt/lists/*; }
+COPY --from=build-spark /opt/rocketfleet /opt/rocketfleet
+ENV PYSPARK_PYTHON=/opt/rocketfleet/bin/python
+USER 65532:65532
+
+FROM runtime AS operator
+COPY --from=build-operator /opt/rocketfleet /opt/rocketfleet
+
+# The last one is what `docker build .` makes.
+FROM runtime AS worker
+COPY --from=build-worker /opt/rocketfleet /opt/rocketfleet

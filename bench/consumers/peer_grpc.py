@@ -35,7 +35,7 @@ class Counter(MessageListener):  # type: ignore[misc]  # the package has no type
 
 counter = Counter()
 consumer = PushConsumer(
-    ClientConfiguration(endpoint, Credentials()), group, counter, {topic: FilterExpression()}, tls_enable=True
+    ClientConfiguration(endpoint, Credentials()), group, counter, {topic: FilterExpression()}, tls_enable=False
 )
 consumer.startup()
 done.wait()

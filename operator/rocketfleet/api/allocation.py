@@ -14,7 +14,7 @@ MOST_ASSIGNMENTS = 256
 MOST_QUEUES = 256
 MOST_ROOMS = 32
 
-Text = Annotated[str, Field(min_length=1, max_length=255)]
+Room = Annotated[str, Field(max_length=63, description="A machine room's name.")]
 
 
 class Strategy(StrEnum):
@@ -39,30 +39,50 @@ class InnerStrategy(StrEnum):
 class QueueRef(Model):
     """One queue by name."""
 
-    topic: Text
-    broker: Text
-    queue_id: Annotated[int, Field(ge=0, le=1_000_000)]
+    topic: Annotated[str, Field(min_length=1, max_length=127, description="One of the subscribed topics.")]
+    broker: Annotated[str, Field(min_length=1, max_length=255, description="The broker's name, not its address.")]
+    queue_id: Annotated[int, Field(ge=0, le=1_000_000, description="The queue's number at this broker.")]
 
 
 class Assignment(Model):
     """Config: the queues of the member with this ordinal."""
 
     ordinal: Annotated[int, Field(ge=0, le=10_000, description="The pod's number: orders-3 has 3.")]
-    queues: Annotated[list[QueueRef], Field(min_length=1, max_length=MOST_QUEUES)]
+    queues: Annotated[
+        list[QueueRef],
+        Field(
+            min_length=1,
+            max_length=MOST_QUEUES,
+            description="The queues of this member, and of no other.",
+            json_schema_extra={
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["topic", "broker", "queueId"],
+            },
+        ),
+    ]
 
 
 class Allocation(Model):
     """How queues are shared out between the members."""
 
     strategy: Annotated[
-        Strategy, Field(description="Java's six strategies, or Balanced: even over all topics, sticky.")
+        Strategy,
+        Field(
+            description="Java's six strategies, or Balanced: even over all topics together, moving few queues. "
+            "Engine Container shares out its own way, whatever stands here."
+        ),
     ] = Strategy.BALANCED
     virtual_nodes: Annotated[
         int | None, Field(ge=1, le=10_000, description="ConsistentHash: nodes on the ring for each member. Default 10.")
     ] = None
     rooms: Annotated[
-        list[Text] | None,
-        Field(min_length=1, max_length=MOST_ROOMS, description="MachineRoom: the rooms to consume from."),
+        list[Room] | None,
+        Field(
+            min_length=1,
+            max_length=MOST_ROOMS,
+            description="MachineRoom: the rooms to consume from; a broker is named room@broker.",
+            json_schema_extra={"x-kubernetes-list-type": "set"},
+        ),
     ] = None
     separator: Annotated[
         str | None,
@@ -73,11 +93,11 @@ class Allocation(Model):
         ),
     ] = None
     member_rooms: Annotated[
-        list[Text] | None,
+        list[Room] | None,
         Field(
             min_length=1,
             max_length=MOST_ROOMS,
-            description="MachineRoomNearby: the members' rooms, given out in turn by ordinal.",
+            description="MachineRoomNearby: the members' rooms, given out in turn by ordinal. One may be named twice.",
         ),
     ] = None
     inner: Annotated[
@@ -85,5 +105,10 @@ class Allocation(Model):
     ] = None
     assignments: Annotated[
         list[Assignment] | None,
-        Field(min_length=1, max_length=MOST_ASSIGNMENTS, description="Config: who has which queues."),
+        Field(
+            min_length=1,
+            max_length=MOST_ASSIGNMENTS,
+            description="Config: who has which queues.",
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["ordinal"]},
+        ),
     ] = None

@@ -1,19 +1,23 @@
-"""`spec` of a ConsumerGroup. Names and defaults are those of the worker and, before it, of DefaultMQPushConsumer."""
+"""`spec` of a ConsumerGroup. Names and defaults are those of the worker and, before it, of DefaultMQPushConsumer.
+
+What a schema can say stands here: types, bounds, defaults. Every list and text is bounded, which the API server asks
+for before it evaluates a rule on it. What a schema can't say, or only as a regular expression that nobody wants to read
+in an error, is in rules/.
+"""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from rocketfleet.api.allocation import Allocation, Text
+from rocketfleet.api.allocation import Allocation
 from rocketfleet.api.model import Model
+from rocketfleet.api.template import Template
 
 MOST_SUBSCRIPTIONS = 64
 MOST_REPLICAS = 1000
-GROUP_NAME = r"^[%|a-zA-Z0-9_-]+$"
-TOPIC_NAME = r"^[%|a-zA-Z0-9_-]+$"
-ADDRESS = r"^[^\s:;]+:[0-9]{1,5}$"
-RESTARTS = 10  # seconds a pod's grace period has to be longer than its drain
+GRACE_MARGIN = 10  # seconds a pod's grace period has to be longer than its drain
+RFC_3339 = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$"
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 
@@ -71,7 +75,9 @@ class Credentials(Model):
     secret_name: Annotated[
         str,
         Field(
-            min_length=1, max_length=253, description="A Secret with accessKey, secretKey and, maybe, securityToken."
+            min_length=1,
+            max_length=253,
+            description="A Secret in the same namespace with accessKey, secretKey and, maybe, securityToken.",
         ),
     ]
 
@@ -79,78 +85,117 @@ class Credentials(Model):
 class Tls(Model):
     """TLS towards name servers and brokers."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, Field(description="Whether connections are encrypted.")] = True
     secret_name: Annotated[
         str | None,
-        Field(max_length=253, description="A Secret with ca.crt and, for a client certificate, tls.crt and tls.key."),
+        Field(
+            min_length=1,
+            max_length=253,
+            description="A Secret with ca.crt and, for a client certificate, tls.crt and tls.key.",
+        ),
     ] = None
-    server_name: Annotated[str | None, Field(max_length=253, description="The name to expect in certificates.")] = None
-    check_hostname: Annotated[bool, Field(description="Whether a certificate has to name the host.")] = True
+    server_name: Annotated[
+        str | None, Field(min_length=1, max_length=253, description="The name to expect in certificates.")
+    ] = None
+    check_hostname: Annotated[
+        bool,
+        Field(
+            description="Whether a certificate has to name the host. Brokers register under addresses that few "
+            "certificates name; the chain is verified all the same."
+        ),
+    ] = True
 
 
 class Cluster(Model):
     """The RocketMQ that the group consumes from."""
 
     name_servers: Annotated[
-        list[Annotated[str, Field(pattern=ADDRESS, max_length=260)]],
-        Field(min_length=1, max_length=16, description="Name servers, as host:port."),
+        list[Annotated[str, Field(max_length=260, description="host:port")]],
+        Field(min_length=1, max_length=16, description="Name servers, each as host:port."),
     ]
-    credentials: Annotated[Credentials | None, Field(description="ACL credentials.")] = None
-    tls: Annotated[Tls | None, Field(description="TLS towards name servers and brokers.")] = None
+    credentials: Annotated[Credentials | None, Field(description="ACL credentials. Left out: none.")] = None
+    tls: Annotated[Tls | None, Field(description="TLS towards name servers and brokers. Left out: none.")] = None
 
 
 class Subscription(Model):
     """A topic, and what of it is wanted."""
 
-    topic: Annotated[str, Field(min_length=1, max_length=127, pattern=TOPIC_NAME)]
-    expression: Annotated[str, Field(min_length=1, max_length=4096, description="Tags as a || b, or SQL92.")] = "*"
+    topic: Annotated[str, Field(min_length=1, max_length=127, description="The topic's name.")]
+    expression: Annotated[
+        str, Field(min_length=1, max_length=4096, description="Tags as a || b, or * for all; or SQL92.")
+    ] = "*"
     type: Annotated[ExpressionType, Field(description="The kind of expression.")] = ExpressionType.TAG
 
 
 class Autoscaling(Model):
     """Replicas by lag. With it, `spec.replicas` is left out."""
 
-    min_replicas: Annotated[int, Field(ge=0, le=MOST_REPLICAS)] = 1
-    max_replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
-    target_lag: Annotated[int | None, Field(ge=1, description="Messages of lag for each member.")] = None
-    target_seconds: Annotated[float | None, Field(gt=0, description="Age of the oldest message not consumed.")] = None
+    min_replicas: Annotated[
+        int, Field(ge=0, le=MOST_REPLICAS, description="Never fewer members. 0: none while there is nothing to do.")
+    ] = 1
+    max_replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS, description="Never more members.")]
+    target_lag: Annotated[
+        int | None, Field(ge=1, le=1_000_000_000_000, description="Messages of lag for each member.")
+    ] = None
+    target_seconds: Annotated[
+        float | None,
+        Field(ge=0.1, le=86_400, description="Seconds that the oldest message not yet consumed may have waited."),
+    ] = None
 
 
 class Consume(Model):
     """How members consume: the names and defaults of DefaultMQPushConsumer."""
 
     threads: Annotated[int, Field(ge=1, le=1000, description="Threads, or tasks, that handle messages.")] = 20
-    max_threads: Annotated[int | None, Field(ge=1, le=1000, description="Threads while much is waiting.")] = None
-    batch_size: Annotated[int, Field(ge=1, le=1024, description="Messages a call of the handler.")] = 1
+    max_threads: Annotated[
+        int | None, Field(ge=1, le=1000, description="Threads while much is waiting. Default: threads.")
+    ] = None
+    batch_size: Annotated[
+        int, Field(ge=1, le=1024, description="Messages a call of the handler, if it takes a list.")
+    ] = 1
     pull_batch_size: Annotated[int, Field(ge=1, le=1024, description="Messages a pull.")] = 32
     pull_interval_seconds: Annotated[Seconds, Field(description="Pause between pulls of a queue.")] = 0
     queue_threshold: Annotated[int, Field(ge=1, le=65_535, description="Messages in memory, each queue.")] = 1000
     queue_threshold_mi_b: Annotated[
-        int, Field(alias="queueThresholdMiB", ge=1, le=1024, description="The same in MiB.")
+        int, Field(alias="queueThresholdMiB", ge=1, le=1024, description="MiB in memory, each queue.")
     ] = 100
-    topic_threshold: Annotated[int | None, Field(ge=1, le=6_553_500, description="Messages in memory, each topic.")] = (
-        None
-    )
+    topic_threshold: Annotated[
+        int | None, Field(ge=1, le=6_553_500, description="Messages in memory, each topic. Left out: no limit.")
+    ] = None
     topic_threshold_mi_b: Annotated[
-        int | None, Field(alias="topicThresholdMiB", ge=1, le=102_400, description="The same in MiB.")
+        int | None,
+        Field(
+            alias="topicThresholdMiB", ge=1, le=102_400, description="MiB in memory, each topic. Left out: no limit."
+        ),
     ] = None
     max_span: Annotated[int, Field(ge=1, le=65_535, description="How far offsets in flight may lie apart.")] = 2000
     max_reconsume_times: Annotated[
-        int, Field(ge=-1, le=10_000, description="Tries before the dead letters; -1: 16, without end if Orderly.")
+        int, Field(ge=-1, le=10_000, description="Tries before the dead letters; -1: 16, or without end if Orderly.")
     ] = -1
-    consume_timeout_seconds: Annotated[Seconds, Field(description="After this a handler is said to hang.")] = 900
-    suspend_seconds: Annotated[Seconds, Field(description="Orderly: pause before a message is tried again.")] = 1
-    auto_commit: Annotated[bool, Field(description="Orderly: commit without being told to.")] = True
+    consume_timeout_seconds: Annotated[
+        float, Field(ge=1, le=86_400, description="After this a handler is said to hang.")
+    ] = 900
+    suspend_seconds: Annotated[
+        float, Field(ge=0.01, le=30, description="Orderly: pause before a message is tried again.")
+    ] = 1
+    auto_commit: Annotated[
+        bool, Field(description="Orderly: commit what was handled. false: the handler says COMMIT.")
+    ] = True
 
 
 class Rebalance(Model):
     """How queues go from one member to another."""
 
     handover: Annotated[
-        Handover, Field(description="Exclusive: only under the queue's lock, nothing repeated. Eager: as Java does.")
+        Handover,
+        Field(
+            description="Exclusive: a queue is consumed only under its lock, so nothing is repeated. Eager: as Java. "
+            "Engine Container does it its own way, whatever stands here."
+        ),
     ] = Handover.EXCLUSIVE
     handover_timeout_seconds: Annotated[
-        Seconds, Field(description="How long a queue on its way to another member waits for its handlers.")
+        float,
+        Field(ge=0.1, le=86_400, description="How long a queue on its way to another member waits for its handlers."),
     ] = 30
 
 
@@ -158,11 +203,19 @@ class Shutdown(Model):
     """How members leave."""
 
     drain_timeout_seconds: Annotated[
-        float, Field(ge=0, le=3600, description="What handlers get to finish; below the pod's grace period by 10 s.")
+        float,
+        Field(
+            ge=0.1,
+            le=3600,
+            description="What handlers get to finish. The pod's grace period is 10 s longer, or as the template says.",
+        ),
     ] = 30
     on_timeout: Annotated[
         OnTimeout,
-        Field(description="A drain that did not make it: Proceed deletes the pod all the same, Wait keeps it."),
+        Field(
+            description="A drain that did not make it in time: Proceed deletes the pod all the same, and what was not "
+            "committed comes again. Wait keeps the pod until somebody decides."
+        ),
     ] = OnTimeout.PROCEED
 
 
@@ -170,55 +223,61 @@ class Worker(Model):
     """Engine Worker: our runtime with the user's handler."""
 
     image: Annotated[
-        str | None, Field(max_length=512, description="Image with the handler; default: the operator's worker image.")
+        str | None,
+        Field(
+            min_length=1, max_length=512, description="Image with the handler. Default: the operator's worker image."
+        ),
     ] = None
-    handler: Annotated[
-        str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$", max_length=255, description="module:function")
-    ]
+    handler: Annotated[str, Field(max_length=255, description="The function that gets the messages: module:function.")]
     path: Annotated[
-        str | None, Field(max_length=1024, description="Directory of the handler's module, in the image.")
+        str | None,
+        Field(min_length=1, max_length=1024, description="Directory of the handler's module, in the image."),
     ] = None
     code_config_map: Annotated[
-        str | None, Field(max_length=253, description="A ConfigMap with the handler's module, instead of an image.")
+        str | None,
+        Field(
+            min_length=1,
+            max_length=253,
+            description="A ConfigMap with the handler's module, one key a file. It goes together with any image.",
+        ),
     ] = None
-    processes: Annotated[int, Field(ge=1, le=64, description="Processes in each pod: each is a member.")] = 1
+    processes: Annotated[
+        int, Field(ge=1, le=64, description="Processes in each pod, to use several cores. Each is a member.")
+    ] = 1
 
 
 class Spark(Model):
     """Engine Spark: a pipeline as a consumer group."""
 
     pipeline: Annotated[
-        str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$", max_length=255, description="module:function")
+        str, Field(max_length=255, description="The function that makes the stream's query: module:function.")
     ]
-    image: Annotated[str | None, Field(max_length=512)] = None
-    master: Annotated[str, Field(max_length=255, description="local[*], spark://… or k8s")] = "local[*]"
-    executors: Annotated[int, Field(ge=1, le=1000)] = 1
-    conf: Annotated[dict[str, str] | None, Field(max_length=128)] = None
-    trigger: Annotated[str | None, Field(max_length=64)] = None
-    checkpoint: Annotated[str | None, Field(max_length=1024)] = None
-
-
-class TemplateMetadata(Model):
-    """Labels and annotations for the pods."""
-
-    labels: Annotated[dict[str, str] | None, Field(max_length=64)] = None
-    annotations: Annotated[dict[str, str] | None, Field(max_length=64)] = None
-
-
-class Template(Model):
-    """A pod template: what is not said here, the operator fills in."""
-
-    metadata: TemplateMetadata | None = None
-    spec: Annotated[
-        dict[str, Any] | None,
-        Field(description="A pod's spec. The container named consumer is the one that consumes."),
+    image: Annotated[
+        str | None,
+        Field(
+            min_length=1, max_length=512, description="Image with the pipeline. Default: the operator's Spark image."
+        ),
+    ] = None
+    master: Annotated[str, Field(min_length=1, max_length=255, description="local[*], spark://… or k8s.")] = "local[*]"
+    executors: Annotated[int, Field(ge=1, le=1000, description="Executors, where the master is not local.")] = 1
+    conf: Annotated[
+        dict[str, Annotated[str, Field(max_length=4096)]] | None,
+        Field(max_length=128, description="Spark's own settings."),
+    ] = None
+    trigger: Annotated[
+        str | None, Field(min_length=1, max_length=64, description="How often a batch is made, as '10 seconds'.")
+    ] = None
+    checkpoint: Annotated[
+        str | None, Field(min_length=1, max_length=1024, description="Where the stream keeps its checkpoint: a URL.")
     ] = None
 
 
 class Update(Model):
     """How a changed spec reaches the pods."""
 
-    surge: Annotated[int, Field(ge=0, le=1, description="1: an extra pod joins while the others are replaced.")] = 0
+    surge: Annotated[
+        int, Field(ge=0, le=1, description="1: an extra pod joins while the others are replaced. 0: one at a time.")
+    ] = 0
 
 
 class ConsumerGroupSpec(Model):
@@ -229,52 +288,80 @@ class ConsumerGroupSpec(Model):
         Field(
             min_length=1,
             max_length=120,
-            pattern=GROUP_NAME,
-            description="The group at the broker; default: the object's name. Never changes.",
+            description="The group's name at the broker. Default: the object's name. It never changes.",
         ),
     ] = None
     cluster: Annotated[Cluster, Field(description="The RocketMQ that the group consumes from.")]
     subscriptions: Annotated[
         list[Subscription],
-        Field(min_length=1, max_length=MOST_SUBSCRIPTIONS, description="The topics; the same for every member."),
+        Field(
+            min_length=1,
+            max_length=MOST_SUBSCRIPTIONS,
+            description="The topics, the same for every member.",
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["topic"]},
+        ),
     ]
     message_model: Annotated[
         MessageModel, Field(description="Clustering: members share the messages. Broadcasting: each gets all.")
     ] = MessageModel.CLUSTERING
-    consume_mode: Annotated[ConsumeMode, Field(description="Side by side, or in the order of each queue.")] = (
-        ConsumeMode.CONCURRENT
-    )
+    consume_mode: Annotated[
+        ConsumeMode, Field(description="Concurrent: side by side. Orderly: in the order of each queue.")
+    ] = ConsumeMode.CONCURRENT
     consume_from_where: Annotated[
-        ConsumeFromWhere, Field(description="Where the group begins in a queue with no offset stored.")
+        ConsumeFromWhere, Field(description="Where the group begins in a queue that has no offset stored.")
     ] = ConsumeFromWhere.LAST_OFFSET
     consume_timestamp: Annotated[
         str | None,
-        Field(max_length=40, json_schema_extra={"format": "date-time"}, description="RFC 3339; only with Timestamp."),
+        Field(
+            max_length=40,
+            pattern=RFC_3339,
+            json_schema_extra={"format": "date-time"},
+            description="With Timestamp, and only then: the moment to begin at, as 2026-01-31T08:00:00Z.",
+        ),
     ] = None
     initial_offset: Annotated[
         InitialOffset,
         Field(
-            description="Strict: start offsets are written before the first pod. Native: as Java, new queues start at 0"
+            description="Strict: start offsets are written before the first pod starts. Native: as Java, where the "
+            "broker lets a young queue begin at 0, whatever consumeFromWhere says."
         ),
     ] = InitialOffset.STRICT
-    allocation: Annotated[Allocation, Field(description="How queues are shared out.")] = Allocation()
+    allocation: Annotated[Allocation, Field(description="How queues are shared out between the members.")] = (
+        Allocation()
+    )
     replicas: Annotated[
-        int | None, Field(ge=0, le=MOST_REPLICAS, description="Members. Left out with autoscaling.")
+        int | None,
+        Field(
+            ge=0,
+            le=MOST_REPLICAS,
+            description="Members. Default: 1. Left out with autoscaling; kubectl autoscale needs it given.",
+        ),
     ] = None
-    allow_idle_members: Annotated[bool, Field(description="Run more members than there are queues.")] = False
-    autoscaling: Annotated[Autoscaling | None, Field(description="Replicas by lag.")] = None
+    allow_idle_members: Annotated[
+        bool, Field(description="Run as many members as were asked for, even if there are fewer queues.")
+    ] = False
+    autoscaling: Annotated[Autoscaling | None, Field(description="Replicas by lag, in place of replicas.")] = None
     suspend: Annotated[bool, Field(description="Drain all members and run none, until it is false again.")] = False
     consume: Annotated[Consume, Field(description="How members consume.")] = Consume()
-    rebalance: Annotated[Rebalance, Field(description="How queues change hands.")] = Rebalance()
+    rebalance: Annotated[Rebalance, Field(description="How queues go from one member to another.")] = Rebalance()
     shutdown: Annotated[Shutdown, Field(description="How members leave.")] = Shutdown()
-    update: Annotated[Update, Field(description="How changes reach the pods.")] = Update()
-    engine: Annotated[Engine, Field(description="What runs in the pods.")] = Engine.WORKER
-    worker: Annotated[Worker | None, Field(description="For engine Worker.")] = None
-    spark: Annotated[Spark | None, Field(description="For engine Spark.")] = None
-    template: Annotated[Template | None, Field(description="A pod template.")] = None
+    update: Annotated[Update, Field(description="How a changed spec reaches the pods.")] = Update()
+    engine: Annotated[
+        Engine,
+        Field(
+            description="What runs in the pods. Worker: our runtime with a Python handler. Container: a consumer of "
+            "your own, in any language. Spark: a pipeline."
+        ),
+    ] = Engine.WORKER
+    worker: Annotated[Worker | None, Field(description="Engine Worker: the handler, and where it is found.")] = None
+    spark: Annotated[Spark | None, Field(description="Engine Spark: the pipeline.")] = None
+    template: Annotated[
+        Template | None, Field(description="A pod template: what is not said here, the operator fills in.")
+    ] = None
     deletion_policy: Annotated[
-        DeletionPolicy, Field(description="What becomes of the group at the broker: offsets are data.")
+        DeletionPolicy,
+        Field(description="What becomes of the group and its offsets at the broker when the object is deleted."),
     ] = DeletionPolicy.RETAIN
 
 
-__all__ = ["Allocation", "ConsumerGroupSpec", "Engine", "Text"]
+__all__ = ["Allocation", "ConsumerGroupSpec", "Engine", "Template"]

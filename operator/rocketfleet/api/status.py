@@ -29,71 +29,77 @@ class Condition(Model):
     """One aspect of the group."""
 
     type: Annotated[ConditionType, Field(description="Which aspect.")]
-    status: Truth
+    status: Annotated[Truth, Field(description="True, False or Unknown.")]
     reason: Annotated[str, Field(max_length=128, description="One word for programs.")]
     message: Annotated[str, Field(max_length=1024, description="One sentence for people.")] = ""
-    last_transition_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    observed_generation: int | None = None
+    last_transition_time: Annotated[
+        str, Field(description="When status last changed.", json_schema_extra={"format": "date-time"})
+    ]
+    observed_generation: Annotated[int | None, Field(description="The generation of the spec this is about.")] = None
 
 
 class Queues(Model):
     """Ownership of the group's queues (without its retry topic)."""
 
-    total: int
+    total: Annotated[int, Field(description="Queues of the subscribed topics.")]
     owned: Annotated[int, Field(description="Queues with exactly one owner.")]
-    unowned: int
+    unowned: Annotated[int, Field(description="Queues with no owner.")]
     shared: Annotated[int, Field(description="Queues with two owners or more.")]
 
 
 class Lag(Model):
     """How far behind the group is. What is not known is left out."""
 
-    messages: int | None = None
-    seconds: float | None = None
-    worst_queue: str | None = None
-    retry: int | None = None
-    dlq: int | None = None
-    state: str | None = None
-    observed_at: Annotated[str | None, Field(json_schema_extra={"format": "date-time"})] = None
+    messages: Annotated[int | None, Field(description="Messages not yet consumed.")] = None
+    seconds: Annotated[float | None, Field(description="How long the oldest of them has waited.")] = None
+    worst_queue: Annotated[str | None, Field(description="The queue with the most.")] = None
+    retry: Annotated[int | None, Field(description="Messages that wait to be tried again.")] = None
+    dlq: Annotated[int | None, Field(description="Messages among the dead letters.")] = None
+    state: Annotated[str | None, Field(description="What the figures mean, in one word.")] = None
+    observed_at: Annotated[
+        str | None, Field(description="When the figures were read.", json_schema_extra={"format": "date-time"})
+    ] = None
 
 
 class Member(Model):
     """A member of the group, ours or a guest."""
 
-    pod: str | None = None
-    client_id: str | None = None
-    queues: int | None = None
-    state: str
-    lag: int | None = None
+    pod: Annotated[str | None, Field(description="Its pod. Left out: a guest, not ours.")] = None
+    client_id: Annotated[str | None, Field(description="Its name at the broker.")] = None
+    queues: Annotated[int | None, Field(description="Queues that it owns.")] = None
+    state: Annotated[str, Field(description="What it is doing, in one word.")]
+    lag: Annotated[int | None, Field(description="Messages not yet consumed in its queues.")] = None
 
 
 class LastRebalance(Model):
     """The last time that queues changed hands."""
 
-    generation: int | None = None
-    reason: str
+    generation: Annotated[int | None, Field(description="The generation of the spec at that time.")] = None
+    reason: Annotated[str, Field(description="Why they did.")]
     moved: Annotated[int | None, Field(description="Queues that have another owner than before.")] = None
-    seconds: float
-    completed_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    seconds: Annotated[float, Field(description="From the change of members until each queue had one owner.")]
+    completed_at: Annotated[
+        str, Field(description="When each queue had one owner again.", json_schema_extra={"format": "date-time"})
+    ]
 
 
 class LastDrain(Model):
     """The last member that was let go."""
 
-    pod: str
+    pod: Annotated[str, Field(description="Its pod.")]
     verified: Annotated[bool, Field(description="Whether its offsets were read back from the broker.")]
-    seconds: float
-    queues: int
-    completed_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    seconds: Annotated[float, Field(description="How long it took.")]
+    queues: Annotated[int, Field(description="Queues that it gave back.")]
+    completed_at: Annotated[str, Field(description="When it was let go.", json_schema_extra={"format": "date-time"})]
 
 
 class ConsumerGroupStatus(Model):
     """What is there now."""
 
-    observed_generation: int | None = None
+    observed_generation: Annotated[int | None, Field(description="The generation of the spec this is about.")] = None
     group_name: Annotated[str | None, Field(description="The group at the broker.")] = None
     replicas: Annotated[int, Field(description="Pods there are.")] = 0
-    ready_replicas: int = 0
+    ready_replicas: Annotated[int, Field(description="Pods that are ready.")] = 0
     updated_replicas: Annotated[int, Field(description="Pods of the present revision.")] = 0
     desired_replicas: Annotated[int, Field(description="Pods there should be.")] = 0
     revision: Annotated[str | None, Field(description="The present revision of the pods.")] = None
@@ -102,15 +108,21 @@ class ConsumerGroupStatus(Model):
         str | None,
         Field(description="What was last written at the broker: group settings and start offsets, as a hash."),
     ] = None
-    queues: Queues | None = None
+    queues: Annotated[Queues | None, Field(description="Who owns the queues.")] = None
     ready_summary: Annotated[str | None, Field(description="Ready of desired, for kubectl get.")] = None
-    lag: Lag | None = None
-    members: Annotated[list[Member] | None, Field(max_length=MOST_MEMBERS)] = None
-    last_rebalance: LastRebalance | None = None
-    last_drain: LastDrain | None = None
+    lag: Annotated[Lag | None, Field(description="How far behind the group is.")] = None
+    members: Annotated[
+        list[Member] | None, Field(max_length=MOST_MEMBERS, description="The members, ours and guests.")
+    ] = None
+    last_rebalance: Annotated[LastRebalance | None, Field(description="The last time that queues changed hands.")] = (
+        None
+    )
+    last_drain: Annotated[LastDrain | None, Field(description="The last member that was let go.")] = None
     conditions: Annotated[
         list[Condition] | None,
         Field(
-            max_length=16, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+            max_length=16,
+            description="The group's aspects, for kubectl wait.",
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""`rocketfleet demo`: shows the promise on a laptop, in a minute or two."""
+"""`rocketfleet demo`: shows the promise on a laptop, in about a minute."""
 
 import asyncio
 import os
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from rocketfleet.cli.run_screen import wants_table
 
 if TYPE_CHECKING:
     from rocketfleet.demo.group_view import GroupView
@@ -29,11 +31,8 @@ class Screen:
         click.echo(f"{time.monotonic() - self._started:6.1f} s  {words}")
 
     def show(self, demo: "Demo", view: "GroupView") -> None:
-        parts = []
-        for worker in demo.workers.running:
-            state = " drains" if worker.name in demo.draining else ""
-            parts.append(f"{worker.name}{state} {view.share_of(worker.name)}")
         lag = "?" if view.lag is None else str(view.lag)
+        parts = [f"{pod} {view.share_of(client_id)}" for pod, client_id in demo.members()]
         line = f"sent {len(demo.sent)}  lag {lag}  {'  '.join(parts)}"
         if self._live:
             self._clear()
@@ -62,23 +61,23 @@ def _columns() -> int:
 def demo(*, plain: bool) -> None:
     """Show a group that grows and shrinks under traffic, on this machine.
 
-    Starts a real RocketMQ on loopback and `rocketfleet worker` processes, sends traffic, scales 2 → 4 → 1, and compares
-    what was sent with what was handled. The exit code is 1 if anything was lost, repeated or out of order.
+    Starts a real RocketMQ on loopback, runs a ConsumerGroup manifest with the operator's planner on the local backend,
+    sends traffic, scales 2 → 4 → 1, and compares what was sent with what was handled. The exit code is 1 if anything
+    was lost, repeated or out of order.
     """
+    from rocketfleet.controller.backend import BackendError
     from rocketfleet.demo.run import Demo, DemoFailedError
     from rocketfleet.devbroker.errors import DevBrokerError
 
-    live = sys.stdout.isatty() and not plain and not os.environ.get("NO_TTY") and not os.environ.get("CI")
-    screen = Screen(live=live)
-    with tempfile.TemporaryDirectory(prefix="rocketfleet-demo-") as directory:
+    screen = Screen(live=wants_table(plain=plain))
+    with tempfile.TemporaryDirectory(prefix="rocketfleet-demo-", ignore_cleanup_errors=True) as directory:
         try:
             verdict = asyncio.run(Demo(Path(directory), screen.say, screen.show).run())
-        except (DemoFailedError, DevBrokerError) as error:
+        except (DemoFailedError, DevBrokerError, BackendError) as error:
             screen.say(f"the demo failed: {error}")
             sys.exit(1)
         except KeyboardInterrupt:
             screen.say("stopped")
             sys.exit(130)
-    screen.say("the workers were processes of this machine; the operator that runs them as pods is not built yet")
     click.echo(f"VERDICT {verdict}")
     sys.exit(0 if verdict.good else 1)

@@ -131,6 +131,7 @@ _DIRECTORY = click.Path(path_type=Path)
 @click.option(
     "--token-file", type=_FILE, metavar="FILE", help=f"Control port: its token. [env, instead: {TOKEN_VARIABLE}]"
 )
+@click.option("--last-words", type=_DIRECTORY, metavar="FILE", help="Write here, at the end, where each queue stood.")
 @click.option("--stuck-after", type=click.FloatRange(min=0, min_open=True), default=30.0, show_default=True,
               metavar="SECONDS", help="/healthz fails when the event loop has not run for so long.")  # fmt: skip
 @click.option("--join-timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS",
@@ -175,10 +176,11 @@ def _run(connection: Connection, options: dict[str, Any], line: Lifeline | None)
     port = ControlPort(options["bind"], options["port"], options["port_file"])
     if line is None and options["processes"] > 1:
         return _run_parent(options, client_id, port, _token(options), consumer_settings.drain_timeout)
+    words_file = options["last_words"] if line is None else None  # of several processes, the parent writes them
     if line is not None:
         client_id, port = identity.process_client_id(client_id, line.process), ControlPort()
     spec = _spec(options, connection.config(client_id=client_id), consumer_settings, strategy)
-    return _run_member(spec, port, _token(options, line), line)
+    return _run_member(spec, port, _token(options, line), line, words_file)
 
 
 def _values(options: dict[str, Any]) -> Values:
@@ -216,10 +218,12 @@ def _spec(options: dict[str, Any], config: ClientConfig, consumer_settings: Any,
     )
 
 
-def _run_member(spec: MemberSpec, port: ControlPort, token: Token, line: Lifeline | None) -> int:
+def _run_member(
+    spec: MemberSpec, port: ControlPort, token: Token, line: Lifeline | None, words_file: Path | None
+) -> int:
     from rocketfleet.worker import process
 
-    return process.run(spec, port, token, line)
+    return process.run(spec, port, token, line, words_file)
 
 
 def _run_parent(options: dict[str, Any], client_id: str, port: ControlPort, token: Token, drain_timeout: float) -> int:
@@ -228,5 +232,7 @@ def _run_parent(options: dict[str, Any], client_id: str, port: ControlPort, toke
     # A child is this same command line again. Its id is ours, even if we made it up, with its number behind.
     command = [sys.executable, *sys.orig_argv[1:]]
     environment = {**os.environ, CLIENT_ID_VARIABLE: client_id}
-    parent = Parent(options["processes"], command, environment, drain_timeout=drain_timeout)
+    parent = Parent(
+        options["processes"], command, environment, drain_timeout=drain_timeout, words_file=options["last_words"]
+    )
     return asyncio.run(parent.run(port, token))

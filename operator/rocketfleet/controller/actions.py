@@ -1,5 +1,8 @@
 """What the planner may want done. Each is idempotent: done twice, or begun by one operator and again by the next, it
 ends in the same state.
+
+They are done in their order, and one that fails ends the round: what comes after it may rest on it. Plans are made from
+caches, so an action on a pod is about the pod with that uid: where another has its name by now, there is nothing to do.
 """
 
 from dataclasses import dataclass
@@ -42,7 +45,7 @@ class AddFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Nothing is left to look after."""
+    """Nothing is left to look after. Whoever does this looks once more, past every cache, whether a pod is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class EnsureObjects:
 
 @dataclass(frozen=True, slots=True)
 class CreatePod:
+    """Create the pod of this ordinal. If it is there, this is done."""
+
     ordinal: int
 
 

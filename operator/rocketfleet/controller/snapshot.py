@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rocketfleet.api.spec import Engine
 from rocketfleet.wire.queue import MessageQueue
 
 
@@ -42,7 +43,7 @@ class Pod:
     """One pod or process."""
 
     name: str
-    ordinal: int
+    ordinal: int  # below 0: its label cannot be read
     uid: str
     revision: str
     created: float
@@ -53,7 +54,8 @@ class Pod:
     drain: DrainMark | None = None
     outcome: DrainOutcome | None = None
     client_ids: tuple[str, ...] = ()  # its members, as far as they are known
-    trouble: str | None = None  # why it does not run, in words: ImagePullBackOff, exit code 2
+    trouble: str | None = None  # why it does not run now, in words: ImagePullBackOff, exit code 2
+    engine: Engine | None = None  # what it was made for; None: what the manifest says. An engine can be changed
 
     @property
     def leaving(self) -> bool:
@@ -63,6 +65,11 @@ class Pod:
     @property
     def ended(self) -> bool:
         return self.phase in (Phase.SUCCEEDED, Phase.FAILED)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it does not run yet, or not now: it holds no queue, and there is nothing in it to drain."""
+        return self.phase is Phase.PENDING or (self.trouble is not None and not self.ready and not self.ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,7 @@ class Snapshot:
     ownership: Ownership | None = None
     committed: Mapping[MessageQueue, int] = field(default_factory=dict)  # for the queues of drained pods
     told: frozenset[str] = frozenset()  # uids of pods that know of the present membership
+    lingering: frozenset[str] = frozenset()  # client ids of pods that are gone, but members still
     departed: frozenset[str] = frozenset()  # client ids of pods that are gone, and of no member: their locks are free
     last_desired: int | None = None  # as many as there should have been last time
     advised: int | None = None  # replicas, by the autoscaler

@@ -1,7 +1,8 @@
-"""The demo's script: broker, traffic, 2 → 4 → 1 workers, verdict.
+"""The demo's script: broker, traffic, a ConsumerGroup with 2 → 4 → 1 members, verdict.
 
-Nothing here is a fake: the broker is a RocketMQ 5.5.0, the workers are `rocketfleet worker` processes, a worker that
-leaves is told by SIGTERM and drains. What was sent and what was handled is compared at the end, message by message.
+Nothing here is a fake: the broker is a RocketMQ 5.5.0, the group is a manifest in the hands of the operator's own
+planner and drain, on the backend that runs pods as processes. Who owns what is asked of the broker, not of the
+operator. What was sent and what was handled is compared at the end, message by message.
 """
 
 import asyncio
@@ -10,24 +11,32 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError, SystemBusy
+from rocketfleet.controller.actions import Event
+from rocketfleet.controller.local_manifests import ManifestFiles, Wish
+from rocketfleet.controller.local_run import LocalRun
+from rocketfleet.demo import manifest
 from rocketfleet.demo.group_view import GroupView, look
-from rocketfleet.demo.members import Workers
-from rocketfleet.demo.verdict import Verdict, judge
+from rocketfleet.demo.manifest import GROUP, TOPIC
+from rocketfleet.demo.verdict import Verdict, judge, read_records
 from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.fleet import Fleet
+from rocketfleet.devbroker.guard import Guard
 from rocketfleet.producer import Producer
-from rocketfleet.wire.bodies import SubscriptionGroupConfig, TopicConfig
+from rocketfleet.wire.bodies import TopicConfig
 from rocketfleet.wire.message import Message
 
-TOPIC, GROUP = "demo-orders", "demo"
 QUEUES, KEYS, RATE = 8, 32, 200
 STEPS = (2, 4, 1)
 PATIENCE = 60.0
+KEY = ("default", GROUP)
 _HOLD_SECONDS = 3.0  # traffic on each step, once it has settled
+_LOOK_SECONDS = 0.25
 
 Say = Callable[[str], None]
 
@@ -52,45 +61,60 @@ class Demo:
 
     def __init__(self, directory: Path, say: Say, show: Callable[["Demo", GroupView], None]) -> None:
         self._directory = directory
+        self._record = directory / "record"
+        self._manifest = directory / "demo.yaml"
         self._say = say
         self._show = show
+        self._local: LocalRun
         self.sent: list[str] = []
-        self.workers: Workers
-        self.draining: set[str] = set()
+
+    @property
+    def group(self) -> ConsumerGroup | None:
+        """The object as the operator sees it; None once it is gone."""
+        held = self._local.backend.objects.get(KEY)
+        return None if held is None else held.group
 
     async def run(self) -> Verdict:
+        self._record.mkdir()
         fleet = Fleet(self._directory / "broker")
+        guard = Guard(fleet.directory)  # should this process be killed, no broker is left behind
         self._say("starting a RocketMQ 5.5.0 on loopback")
         await asyncio.to_thread(fleet.start, FleetSpec())
         try:
             async with Client(ClientConfig(fleet.name_server)) as client:
-                await self._prepare(client)
+                topic = TopicConfig(topic_name=TOPIC, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+                (await admin.create_topic(client, topic)).all_or_raise()
                 return await self._play(client, fleet.name_server)
         finally:
             await asyncio.to_thread(fleet.stop, delete_data=True)
-
-    async def _prepare(self, client: Client) -> None:
-        topic = TopicConfig(topic_name=TOPIC, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
-        (await admin.create_topic(client, topic)).all_or_raise()
-        (await admin.create_group(client, SubscriptionGroupConfig(group_name=GROUP))).all_or_raise()
+            guard.dismiss()
 
     async def _play(self, client: Client, name_server: str) -> Verdict:
-        self.workers = Workers(name_server, TOPIC, GROUP, self._directory, mode="Orderly")
-        traffic = asyncio.create_task(self._traffic(name_server))
-        try:
-            for step in STEPS:
-                await self._scale(client, step)
-                await self._hold(client, traffic)
-            traffic.cancel()
-            await asyncio.gather(traffic, return_exceptions=True)
-            self._say(f"traffic stopped after {len(self.sent)} messages; waiting until all are consumed")
-            await self._until(client, lambda _: not judge(self.sent, self.workers.events()).lost, "all are consumed")
-            await self._scale(client, 0)
-            return judge(self.sent, self.workers.events())
-        finally:
-            traffic.cancel()
-            await asyncio.gather(traffic, return_exceptions=True)
-            self.workers.kill_all()
+        async with LocalRun(self._directory / "state", self._told) as self._local:
+            traffic = asyncio.create_task(self._traffic(name_server))
+            try:
+                for step in STEPS:
+                    await self._scale(client, name_server, step)
+                    await self._hold(client, traffic)
+                traffic.cancel()
+                await asyncio.gather(traffic, return_exceptions=True)
+                self._say(f"traffic stopped after {len(self.sent)} messages; waiting until all are consumed")
+                await self._until(client, lambda _: not self._judged().lost, "all are consumed")
+                self._say("the manifest is removed: the last member drains, and the group goes")
+                self._local.apply(Wish())
+                await self._until(client, lambda _: self.group is None, "the group is gone")
+                return self._judged()
+            finally:
+                traffic.cancel()
+                await asyncio.gather(traffic, return_exceptions=True)
+                for member in self._local.backend.members:
+                    member.kill()
+
+    def _judged(self) -> Verdict:
+        return judge(self.sent, read_records(self._record))
+
+    def _told(self, _group: ConsumerGroup, event: Event) -> None:
+        self._say(f"{'!' if event.warning else ' '} {event.message}")
 
     async def _traffic(self, name_server: str) -> None:
         numbers = [0] * KEYS
@@ -102,24 +126,32 @@ class Demo:
                 self.sent.append(one)
                 await asyncio.sleep(1 / RATE)
 
-    async def _scale(self, client: Client, target: int) -> None:
-        running = self.workers.running
+    async def _scale(self, client: Client, name_server: str, replicas: int) -> None:
+        self._say(f"the manifest says replicas: {replicas}")
+        manifest.write(self._manifest, name_server=name_server, record=self._record, replicas=replicas)
         started = time.monotonic()
-        for _ in range(target - len(running)):
-            self._say(f"+ {self.workers.start().name} starts")
-        leaving = running[target:]
-        for worker in leaving:
-            self._say(f"- {worker.name} drains")
-            self.draining.add(worker.name)
-            self.workers.stop(worker)
-        await self._until(client, lambda _: not any(worker.running for worker in leaving), "the drained workers end")
-        for worker in leaving:
-            self.draining.discard(worker.name)
-        if target:
-            names = {worker.name for worker in self.workers.running}
-            view = await self._until(client, lambda view: view.settled_on(names), "each queue has one owner")
-            shares = ", ".join(f"{name} {view.share_of(name)}" for name in sorted(names))
-            self._say(f"= {target} workers, each queue owned once, after {time.monotonic() - started:.1f} s: {shares}")
+        self._local.apply(ManifestFiles([self._manifest]).read())
+        view = await self._until(client, lambda view: self._settled(view, replicas), f"{replicas} members own all")
+        shares = ", ".join(f"{pod} {view.share_of(client_id)}" for pod, client_id in self.members())
+        self._say(f"= each queue has one owner, {time.monotonic() - started:.1f} s after the edit: {shares}")
+
+    def members(self) -> list[tuple[str, str]]:
+        """The group's pods with their client ids, as its status has them."""
+        status = self.group.status if self.group is not None else None
+        found = (status.members if status is not None else None) or []
+        return [(member.pod, member.client_id) for member in found if member.pod and member.client_id]
+
+    def _settled(self, view: GroupView, replicas: int) -> bool:
+        """The operator says it is done, and the broker says the same."""
+        group = self.group
+        if group is None or group.status is None or group.status.observed_generation != group.metadata.generation:
+            return False
+        ready = any(
+            condition.type is ConditionType.READY and condition.status is Truth.TRUE
+            for condition in group.status.conditions or ()
+        )
+        client_ids = {client_id for _, client_id in self.members()}
+        return ready and len(client_ids) == replicas and view.settled_on(client_ids)
 
     async def _hold(self, client: Client, traffic: "asyncio.Task[None]") -> None:
         """Let traffic flow for a while."""
@@ -131,11 +163,6 @@ class Demo:
     async def _until(self, client: Client, condition: Callable[[GroupView], bool], what: str) -> GroupView:
         deadline = time.monotonic() + PATIENCE
         while True:
-            failed = self.workers.failed()
-            if failed is not None:
-                raise DemoFailedError(
-                    f"{failed.name} ended with an error; its log ends:\n{failed.log.read_text()[-2000:]}"
-                )
             try:
                 view = await look(client, TOPIC, GROUP)
             except RocketMQError as error:
@@ -145,5 +172,6 @@ class Demo:
             if condition(view):
                 return view
             if time.monotonic() > deadline:
-                raise DemoFailedError(f"after {PATIENCE:g} s still not so: {what}")
-            await asyncio.sleep(0.2)
+                trouble = "; ".join(member.trouble for member in self._local.backend.members if member.trouble)
+                raise DemoFailedError(f"after {PATIENCE:g} s still not so: {what}. {trouble}")
+            await asyncio.sleep(_LOOK_SECONDS)

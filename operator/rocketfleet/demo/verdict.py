@@ -63,3 +63,8 @@ def read_record(path: Path) -> list[dict[str, Any]]:
         return []
     lines = path.read_text().split("\n")
     return [json.loads(line) for line in lines[:-1]]
+
+
+def read_records(directory: Path) -> list[dict[str, Any]]:
+    """What all members wrote down in a directory."""
+    return [event for path in sorted(directory.glob("*.jsonl")) for event in read_record(path)]

@@ -10,9 +10,10 @@ import contextlib
 import logging
 import signal
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from rocketfleet.worker import exit_codes
+from rocketfleet.worker import exit_codes, last_words
 from rocketfleet.worker.child import Child
 from rocketfleet.worker.control_server import ControlServer
 from rocketfleet.worker.endpoints import Endpoints, Unavailable
@@ -32,11 +33,18 @@ class Parent:
     """A Control over children."""
 
     def __init__(
-        self, count: int, command: Sequence[str], environment: Mapping[str, str], *, drain_timeout: float
+        self,
+        count: int,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        drain_timeout: float,
+        words_file: Path | None = None,
     ) -> None:
         self._children = [Child(number) for number in range(count)]
         self._command = command
         self._environment = environment
+        self._words_file = words_file
         self._drain_limit = drain_timeout + _DRAIN_MARGIN
         self._stopping = asyncio.Event()
         self._drained: asyncio.Task[dict[str, Any]] | None = None
@@ -62,8 +70,18 @@ class Parent:
                 await asyncio.wait({self._drained})
         finally:
             killing.cancel()
+            last_words.leave(self._words_file, self._words())
             await control.close(ANSWER_GRACE)
         return exit_codes.combined(self._codes)
+
+    def _words(self) -> last_words.LastWords:
+        """Where the queues stood is known if we were called; told by a signal, the children report only their codes."""
+        confirmed = exit_codes.combined(self._codes) == exit_codes.DRAINED and len(self._codes) == len(self._children)
+        if self._drained is not None and self._drained.done() and not self._drained.cancelled():
+            with contextlib.suppress(Exception):  # a drain that failed has told its caller
+                answer = last_words.from_answer(self._drained.result())
+                return last_words.LastWords(answer.confirmed and confirmed, answer.offsets)
+        return last_words.LastWords(confirmed)
 
     async def _keep(self, child: Child) -> None:
         """Keep one child running until told to stop."""

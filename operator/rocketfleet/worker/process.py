@@ -13,8 +13,9 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 
-from rocketfleet.worker import exit_codes
+from rocketfleet.worker import exit_codes, last_words
 from rocketfleet.worker.control_server import ControlThread
 from rocketfleet.worker.endpoints import Endpoints
 from rocketfleet.worker.lifeline import Lifeline
@@ -29,13 +30,21 @@ ANSWER_GRACE = 5.0  # for callers that wait for the drain's outcome
 EXIT_GRACE = 10.0  # for exit hooks and whatever threads the handler left
 
 
-def run(spec: MemberSpec, port: ControlPort, token: Token, lifeline: Lifeline | None = None) -> int:
+def run(
+    spec: MemberSpec,
+    port: ControlPort,
+    token: Token,
+    lifeline: Lifeline | None = None,
+    words_file: Path | None = None,
+) -> int:
     """Run one member until it has drained; returns the exit code."""
     sys.setswitchinterval(SWITCH_INTERVAL)
-    return asyncio.run(_run(spec, port, token, lifeline))
+    return asyncio.run(_run(spec, port, token, lifeline, words_file))
 
 
-async def _run(spec: MemberSpec, port: ControlPort, token: Token, lifeline: Lifeline | None) -> int:
+async def _run(
+    spec: MemberSpec, port: ControlPort, token: Token, lifeline: Lifeline | None, words_file: Path | None
+) -> int:
     loop = asyncio.get_running_loop()
     member = Member(spec)
     control = ControlThread(Endpoints(MemberControl(member, loop), token).answer)
@@ -53,11 +62,16 @@ async def _run(spec: MemberSpec, port: ControlPort, token: Token, lifeline: Life
     if lifeline is not None:
         lifeline.hold(2 * (spec.settings.drain_timeout + ANSWER_GRACE) + EXIT_GRACE)
         lifeline.report_port(chosen)
+    words = last_words.LastWords(confirmed=False)
     try:
-        code = (await living).code
+        outcome = await living
+        code = outcome.code
+        offsets = {queue: end.offset for queue, end in outcome.final.items()}
+        words = last_words.LastWords(code == exit_codes.DRAINED, offsets)
     except Exception:
         _log.exception("the worker failed; this is a bug in it")
         code = exit_codes.FAILED
+    last_words.leave(words_file, words)
     # In a thread: the outcome that callers wait for is handed to them by this loop.
     await asyncio.to_thread(control.close, ANSWER_GRACE)
     _leave_in_any_case(code)
