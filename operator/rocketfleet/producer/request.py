@@ -81,11 +81,10 @@ def encode_for_batch(message: Message, settings: SendSettings, ids: UniqueIds) -
 def prepare_batch(messages: Sequence[Message], settings: SendSettings, ids: UniqueIds) -> Prepared:
     """Check messages and put them into one body. Batches are not compressed: the flag would be every message's."""
     checks.check_batch(messages, settings.max_message_size)
-    new_id = ids.next
-    for message in messages:
+    for message, new_id in zip(messages, ids.take(len(messages)), strict=True):
         held = message.properties
         if not held.get(properties.UNIQUE_ID):
-            held[properties.UNIQUE_ID] = new_id()
+            held[properties.UNIQUE_ID] = new_id
     return join_batch(messages, (_encode_batch(messages),), settings, ids)
 
 

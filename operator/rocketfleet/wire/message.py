@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 
+_NO_DELAY = (None, None, None)
+
+
 class Message:
     """A message to be sent.
 
@@ -86,17 +89,8 @@ class Message:
         joined = keys if isinstance(keys, str) else names.KEY_SEPARATOR.join(keys)
         if joined:
             held[names.KEYS] = joined
-        delays = {
-            names.DELAY_LEVEL: delay_level or None,
-            names.TIMER_DELAY_SECONDS: delay_seconds,
-            names.TIMER_DELAY_MILLISECONDS: delay_milliseconds,
-            names.TIMER_DELIVER_AT: deliver_at,
-        }
-        given = [name for name, number in delays.items() if number is not None]
-        if len(given) > 1:
-            raise MessageError(f"a message has one delay at most, and this one has {' and '.join(given)}")
-        for name in given:
-            held[name] = str(delays[name])
+        if delay_level or (delay_seconds, delay_milliseconds, deliver_at) != _NO_DELAY:
+            held.update(_delay(delay_level, delay_seconds, delay_milliseconds, deliver_at))
         if sharding_key:
             held[names.SHARDING_KEY] = sharding_key
         if buyer_id:
@@ -153,6 +147,20 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<Message topic={self.topic!r} body={len(self.body)} bytes properties={self.properties!r}>"
+
+
+def _delay(level: int, seconds: int | None, milliseconds: int | None, deliver_at: int | None) -> dict[str, str]:
+    """The property of a delay. There are four ways to say one, and a message has one delay at most."""
+    delays = {
+        names.DELAY_LEVEL: level or None,
+        names.TIMER_DELAY_SECONDS: seconds,
+        names.TIMER_DELAY_MILLISECONDS: milliseconds,
+        names.TIMER_DELIVER_AT: deliver_at,
+    }
+    given = {name: str(number) for name, number in delays.items() if number is not None}
+    if len(given) > 1:
+        raise MessageError(f"a message has one delay at most, and this one has {' and '.join(given)}")
+    return given
 
 
 def encode_batch(messages: Iterable[Message]) -> bytes:

@@ -13,7 +13,7 @@ import struct
 import time
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from itertools import count
+from itertools import count, islice
 from typing import Final, NamedTuple
 
 from rocketfleet.wire.errors import MessageError
@@ -60,10 +60,19 @@ class UniqueIds:
 
     def next(self) -> str:
         """A new id."""
+        return f"{self._moment()}{next(self._counter) & 0xFFFF:04X}"
+
+    def take(self, number: int) -> list[str]:
+        """So many new ids at once, of one moment: what a batch needs."""
+        moment = self._moment()
+        return [f"{moment}{serial & 0xFFFF:04X}" for serial in islice(self._counter, number)]
+
+    def _moment(self) -> str:
+        """What the ids of this millisecond begin with."""
         now = int(self._clock() * 1000)
         if not self._month_start <= now < self._month_end:
             self._month_start, self._month_end = _month_of(now)
-        return f"{self._prefix}{now - self._month_start & 0xFFFFFFFF:08X}{next(self._counter) & 0xFFFF:04X}"
+        return f"{self._prefix}{now - self._month_start & 0xFFFFFFFF:08X}"
 
 
 def _month_of(milliseconds: int) -> tuple[int, int]:
