@@ -14,7 +14,7 @@ DEV := $(VENV)/.installed-dev
 # Extra arguments for pytest, e.g. make unit ARGS="-k frame -x"
 ARGS ?=
 
-.PHONY: help demo test e2e bench check fmt clean setup jars unit faults
+.PHONY: help demo test e2e bench check crds fmt clean setup jars unit faults
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ check: $(DEV) ## formatting, lint, types, layers, and the project's own rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 	@$(BIN)/pytest -q tests/unit/test_project.py
+
+crds: $(DEV) ## write crds/, the chart's copy and docs/manifest.md from the models
+	@$(BIN)/rocketfleet crds --out crds --reference docs/manifest.md
+	@cp crds/*.yaml helm/rocketfleet/files/crds/
 
 fmt: $(DEV) ## format the code and fix what the linter can fix
 	@$(BIN)/ruff check --fix --quiet . || true

@@ -186,12 +186,10 @@ def _named_ordinal(group: ConsumerGroup, pod: Pod) -> int | None:
 
 def _outdated_to_go(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[int], now: float) -> list[Pod]:
     """Pods of an old revision that the group can do without now: those that do not run, or else one."""
-    ordinals = frozenset(wanted_ordinals(group, snapshot))
-    waiting = [
-        pod
-        for pod in snapshot.pods
-        if pod.ordinal in ordinals and pod.revision != snapshot.revision and not pod.leaving
-    ]
+    lasting = frozenset(wanted_ordinals(group, snapshot))
+    outdated = [pod for pod in snapshot.pods if pod.revision != snapshot.revision and not pod.leaving]
+    # An extra pod of an old revision goes in the end anyway: it is replaced only where it cannot stand in for others.
+    waiting = [pod for pod in outdated if pod.ordinal in lasting or (pod.ordinal in wanted and not pod.ready)]
     idle = [pod for pod in waiting if pod.idle]
     if idle or not waiting or snapshot.reachable is False:
         return idle

@@ -66,6 +66,7 @@ class Demo:
         self._say = say
         self._show = show
         self._local: LocalRun
+        self._enough = asyncio.Event()
         self.sent: list[str] = []
 
     @property
@@ -96,8 +97,8 @@ class Demo:
                 for step in STEPS:
                     await self._scale(client, name_server, step)
                     await self._hold(client, traffic)
-                traffic.cancel()
-                await asyncio.gather(traffic, return_exceptions=True)
+                self._enough.set()
+                await traffic
                 self._say(f"traffic stopped after {len(self.sent)} messages; waiting until all are consumed")
                 await self._until(client, lambda _: not self._judged().lost, "all are consumed")
                 self._say("the manifest is removed: the last member drains, and the group goes")
@@ -120,6 +121,8 @@ class Demo:
         numbers = [0] * KEYS
         async with Producer(ClientConfig(name_server), group="demo-traffic") as producer:
             for key in itertools.cycle(range(KEYS)):
+                if self._enough.is_set():
+                    return
                 one = f"k{key}:{numbers[key]}"
                 numbers[key] += 1
                 await send_patiently(producer, Message(TOPIC, one.encode()), f"k{key}")

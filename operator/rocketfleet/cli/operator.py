@@ -1,0 +1,162 @@
+"""`rocketfleet operator`: looks after the ConsumerGroups of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from rocketfleet.worker.logs import LogFormat, configure
+
+_log = logging.getLogger(__name__)
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def _names(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Names, also several in one text, as they come from the environment."""
+    return tuple(" ".join(given).replace(";", " ").replace(",", " ").split())
+
+
+def own_namespace() -> str:
+    """Where this process runs, as far as that can be told."""
+    if "POD_NAMESPACE" in os.environ:
+        return os.environ["POD_NAMESPACE"]
+    try:
+        return _OWN_NAMESPACE.read_text().strip() or "default"
+    except OSError:
+        return "default"
+
+
+@click.command()
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    envvar="ROCKETFLEET_NAMESPACES",
+    help="A namespace to look after. Repeatable; none: all of them, which takes cluster-wide rights.",
+)
+@click.option(
+    "--worker-image",
+    required=True,
+    envvar="ROCKETFLEET_WORKER_IMAGE",
+    help="The image of workers whose ConsumerGroup names none.",
+)
+@click.option(
+    "--image-pull-policy",
+    type=click.Choice(["Always", "IfNotPresent", "Never"]),
+    envvar="ROCKETFLEET_IMAGE_PULL_POLICY",
+    help="For the consuming container, where a template does not say.  [the cluster's default]",
+)
+@click.option(
+    "--image-pull-secret",
+    "image_pull_secrets",
+    multiple=True,
+    envvar="ROCKETFLEET_IMAGE_PULL_SECRETS",
+    help="A Secret for pulling images, in the namespace of the pods. Repeatable.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    default=16,
+    show_default=True,
+    envvar="ROCKETFLEET_WORKERS",
+    help="ConsumerGroups that are worked on at the same time.",
+)
+@click.option(
+    "--lease-name",
+    default="rocketfleet",
+    show_default=True,
+    envvar="ROCKETFLEET_LEASE_NAME",
+    help="The Lease by which one of several operators leads.",
+)
+@click.option(
+    "--lease-namespace",
+    envvar="ROCKETFLEET_LEASE_NAMESPACE",
+    help="Its namespace.  [the operator's own, else default]",
+)
+@click.option(
+    "--bind",
+    default="127.0.0.1",
+    show_default=True,
+    envvar="ROCKETFLEET_BIND",
+    help="Address for /healthz, /readyz and /metrics; in a pod 0.0.0.0.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    envvar="ROCKETFLEET_BIND_PORT",
+    help="Their port; 0 is a free one.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    envvar="ROCKETFLEET_LOG_FORMAT",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    envvar="ROCKETFLEET_LOG_LEVEL",
+)
+def operator(
+    namespaces: tuple[str, ...],
+    worker_image: str,
+    image_pull_policy: str | None,
+    image_pull_secrets: tuple[str, ...],
+    workers: int,
+    lease_name: str,
+    lease_namespace: str | None,
+    bind: str,
+    port: int,
+    log_format: LogFormat,
+    log_level: str,
+) -> None:
+    """Look after the ConsumerGroups of a cluster: create, drain and replace their pods.
+
+    The cluster is the one that KUBECONFIG names; in a pod it is the pod's own. The custom resource has to be there
+    (rocketfleet crds | kubectl apply --server-side -f -). Several operators may run: one leads, the others stand by
+    and take over within seconds.
+
+    SIGTERM and SIGINT stop it in good order: what is under way gets 10 seconds, then the Lease is given back. Pods go
+    on consuming without an operator.
+    """
+    try:
+        from rocketfleet.controller.operator import OperatorError, Options, run_operator
+        from rocketfleet.controller.pod import Defaults
+    except ImportError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed: the operator needs pip install 'rocketfleet[operator]'"
+        ) from error
+    configure(log_format, log_level)
+    if log_level != "debug":
+        for chatty in ("kopf.objects", "kopf.activities", "kopf._core", "kopf._cogs"):
+            logging.getLogger(chatty).setLevel(logging.WARNING)
+    settings = Options(
+        defaults=Defaults(
+            worker_image=worker_image,
+            image_pull_policy=image_pull_policy,
+            image_pull_secrets=_names(image_pull_secrets),
+        ),
+        namespaces=_names(namespaces),
+        workers=workers,
+        lease_namespace=lease_namespace or own_namespace(),
+        lease_name=lease_name,
+        bind=bind,
+        port=port,
+    )
+    try:
+        asyncio.run(run_operator(settings))
+    except OperatorError as error:
+        _log.error("%s", error)
+        sys.exit(1)
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on {settings.bind}:{settings.port}: {error.strerror}") from error

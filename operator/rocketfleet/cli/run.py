@@ -1,0 +1,159 @@
+"""`rocketfleet run`: manifests on this machine, with no cluster: real workers, the same planner, drain and status."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rocketfleet.cli.run_screen import Screen, wants_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rocketfleet.controller.local_manifests import ManifestFiles
+    from rocketfleet.controller.local_run import LocalRun
+
+STATE = Path(".rocketfleet/run")
+FILE_SECONDS = 0.5
+SHOW_SECONDS = 0.5
+LAG_SECONDS = 2.0
+WRONG_MANIFEST, UNSAFE, LEFT = 2, 1, 130
+
+
+@click.command()
+@click.option(
+    "--file",
+    "-f",
+    "files",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="ConsumerGroup manifests: a file, or a directory of them. Repeatable.",
+)
+@click.option(
+    "--state-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=STATE,
+    show_default=True,
+    help="Where members, their logs and the objects' state are kept.",
+)
+@click.option("--plain", is_flag=True, help="Plain lines even on a terminal; so do NO_TTY and CI in the environment.")
+@click.option("--verbose", "-v", is_flag=True, help="What goes wrong on the way, too.")
+def run(*, files: tuple[Path, ...], state_dir: Path, plain: bool, verbose: bool) -> None:
+    """Run ConsumerGroup manifests on this machine, with real workers as processes.
+
+    Edits of the files are followed: what is changed is rolled out, what is removed is drained and deleted. Ctrl-C
+    drains all members and ends; a second one no longer waits for their handlers. Should this command be killed, the
+    members go on, and the next `rocketfleet run` on the same --state-dir finds them again.
+
+    Exit codes: 0 all members drained, 1 not all of their offsets are safe, 2 the manifests are wrong.
+    """
+    logging.basicConfig(level=logging.INFO if verbose else logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    with Screen(table=wants_table(plain=plain)) as screen:
+        code = asyncio.run(_run(files, state_dir, screen))
+    sys.exit(code)
+
+
+async def _run(paths: Sequence[Path], state_dir: Path, screen: Screen) -> int:
+    from rocketfleet.api.checking import ManifestError
+    from rocketfleet.controller.backend import BackendError
+    from rocketfleet.controller.local_manifests import ManifestFiles
+    from rocketfleet.controller.local_run import LocalRun
+
+    files = ManifestFiles(paths)
+    files.changed()
+    try:
+        wish = files.read()
+        async with LocalRun(state_dir, screen.event) as local:
+            local.apply(wish)
+            return await _until_stopped(local, files, screen)
+    except ManifestError as error:
+        for line in error.problems:
+            click.echo(f"Error: {line}", err=True)
+        return WRONG_MANIFEST
+    except BackendError as error:
+        click.echo(f"Error: {error}", err=True)
+        return UNSAFE
+
+
+async def _until_stopped(local: LocalRun, files: ManifestFiles, screen: Screen) -> int:
+    loop = asyncio.get_running_loop()
+    stop, leave = asyncio.Event(), asyncio.Event()
+
+    def signalled() -> None:
+        if not stop.is_set():
+            screen.say("draining all members; Ctrl-C again to wait for their handlers no longer")
+            stop.set()
+        elif not local.hurried:
+            screen.say("handlers are no longer waited for; Ctrl-C again to leave the members as they are")
+            local.hurry()
+        else:
+            leave.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, signalled)
+    lags: dict[tuple[str, str], int | None] = {}
+    beside = [
+        loop.create_task(_follow(local, files, screen)),
+        loop.create_task(_show(local, screen, lags)),
+        loop.create_task(_read_lag(local, lags)),
+    ]
+    try:
+        await stop.wait()
+        beside[0].cancel()
+        draining, leaving = loop.create_task(local.stop()), loop.create_task(leave.wait())
+        await asyncio.wait({draining, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
+        if not draining.done():
+            draining.cancel()
+            screen.say("left; the next rocketfleet run finds the members again")
+            return LEFT
+        safe = draining.result()
+        screen.say("all members are drained" if safe else "not all members' offsets are safe")
+        return 0 if safe else UNSAFE
+    finally:
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+
+
+async def _follow(local: LocalRun, files: ManifestFiles, screen: Screen) -> None:
+    """Take over edits. One that is broken is said, and what was there goes on."""
+    from rocketfleet.api.checking import ManifestError
+
+    while True:
+        await asyncio.sleep(FILE_SECONDS)
+        if not files.changed():
+            continue
+        try:
+            local.apply(files.read())
+        except ManifestError as error:
+            screen.say("! the manifests are wrong, what ran before goes on:")
+            for line in error.problems:
+                screen.say(f"!   {line}")
+        else:
+            screen.say("the manifests were read again")
+
+
+async def _show(local: LocalRun, screen: Screen, lags: dict[tuple[str, str], int | None]) -> None:
+    while True:
+        held = (local.backend.objects.get(key) for key in local.backend.objects.keys)
+        screen.show([one.group for one in held if one is not None], lags)
+        await asyncio.sleep(SHOW_SECONDS)
+
+
+async def _read_lag(local: LocalRun, lags: dict[tuple[str, str], int | None]) -> None:
+    while True:
+        for key in local.backend.objects.keys:
+            lags[key] = None
+            with contextlib.suppress(Exception):  # a figure for people: not to be had is "?"
+                lags[key] = await local.lag(key)
+        await asyncio.sleep(LAG_SECONDS)

@@ -1,0 +1,307 @@
+"""The backend on Kubernetes: pods owned directly by their ConsumerGroup, and what they need beside them.
+
+What is there comes from `KubeView`, which costs no call. Every write is idempotent, guarded by the uid of the object it
+means, and its answer goes into the view before it returns, so that the next pass knows of it whatever the watch has to
+say. Pods and Secrets are created, never applied: an apply that met an existing pod would change it (and take away its
+drain mark, which has the same field manager); one that met an existing Secret would replace a token in use. The
+disruption budget is applied, because it follows the manifest.
+"""
+
+import base64
+import secrets as random_secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rocketfleet.api.consumer_group import API_VERSION, FINALIZER, PLURAL, ConsumerGroup
+from rocketfleet.api.spec import Engine
+from rocketfleet.client.config import ClientConfig
+from rocketfleet.controller.actions import Event
+from rocketfleet.controller.backend import BackendError, Seen
+from rocketfleet.controller.kube_api import KubeApi, KubeError, path_of
+from rocketfleet.controller.kube_events import Events
+from rocketfleet.controller.kube_pod import mark_text, owner_of
+from rocketfleet.controller.kube_secrets import Connections, Secrets
+from rocketfleet.controller.kube_view import DELETED, Key, KubeView
+from rocketfleet.controller.pod import (
+    DRAIN_ANNOTATION,
+    TOKEN_KEY,
+    Defaults,
+    PodError,
+    build,
+    control_secret,
+    control_secret_name,
+    disruption_budget,
+    pod_name,
+)
+from rocketfleet.controller.snapshot import DrainMark, Pod
+
+TOKEN_FRESH = 300.0  # seconds: the Secret is our own, and nobody else has a reason to change it
+TOKEN_BYTES = 32
+TRIES = 4  # of a change to finalizers while others change the object too
+
+
+class KubeBackend:
+    """Groups whose members are pods. See `backend.Backend` for what each method promises."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        view: KubeView,
+        defaults: Defaults,
+        *,
+        instance: str,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        told: Callable[[Event], None] = lambda event: None,
+        status_written: Callable[[Mapping[str, Any], Mapping[str, Any]], None] = lambda old, new: None,
+    ) -> None:
+        self._api = api
+        self._view = view
+        self._defaults = defaults
+        self._secrets = Secrets(api, clock)
+        self._connections = Connections(self._secrets)
+        self._events = Events(api, instance, clock, wall)
+        self._told = told
+        self._status_written = status_written
+        self._token_of: dict[Key, str] = {}  # group → the uid for which its token was made or found
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def forget(self, key: Key) -> None:
+        """The group is gone."""
+        self._token_of.pop(key, None)
+
+    async def look(self, group: ConsumerGroup) -> tuple[Seen, ...]:
+        # Pods of an earlier object with the same name are the garbage collector's.
+        return tuple(held.seen for held in self._view.pods_of(group.key) if held.owner == group.metadata.uid)
+
+    async def objects_ready(self, group: ConsumerGroup) -> bool:
+        return self._budget_ready(group) and self._token_ready(group)
+
+    async def ensure_objects(self, group: ConsumerGroup) -> None:
+        if not self._token_ready(group):
+            await self._ensure_token(group)
+        if not self._budget_ready(group):
+            namespace, name = group.key
+            path = path_of("policy/v1", "poddisruptionbudgets", namespace, name)
+            self._view.saw_budget(None, await self._api.apply(path, disruption_budget(group)))
+
+    async def connection(self, group: ConsumerGroup) -> ClientConfig:
+        return await self._connections.of(group)
+
+    async def control_token(self, group: ConsumerGroup) -> str | None:
+        if not _has_control_port(group):
+            return None
+        content = await self._secrets.read(group.metadata.namespace, control_secret_name(group), TOKEN_FRESH)
+        token = (content or {}).get(TOKEN_KEY, b"").decode(errors="replace")
+        if not token:
+            self._token_of.pop(group.key, None)  # somebody removed it: it is made again in the next pass
+            return None
+        return token
+
+    async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> None:
+        namespace, name = group.metadata.namespace, pod_name(group, ordinal)
+        if self._is_there(group, name):
+            return
+        if _has_control_port(group) and await self.control_token(group) is None:
+            raise BackendError(f"the Secret {control_secret_name(group)} is gone; it is made again before {name}")
+        try:
+            manifest = build(
+                group, ordinal, revision, self._defaults, client_certificate=await self._has_certificate(group)
+            )
+        except PodError as error:
+            raise BackendError(str(error)) from error
+        try:
+            made = await self._api.create(path_of("v1", "pods", namespace), manifest)
+        except KubeError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            made = await self._api.get(path_of("v1", "pods", namespace, name))
+        self._view.saw_pod(None, made)
+        self._is_there(group, name)
+
+    def _is_there(self, group: ConsumerGroup, name: str) -> bool:
+        """Whether a pod of this name is there and the group's own. Somebody else's is an error that says so."""
+        entry = self._view.pods.get((group.metadata.namespace, name))
+        if entry is None:
+            return False
+        if entry.value.owner != group.metadata.uid:
+            whose = "an earlier object of this name" if entry.value.group == group.key else "somebody else"
+            raise BackendError(f"the pod {name} belongs to {whose}: it has to go before {name} can be created")
+        return True
+
+    async def mark_drain(self, group: ConsumerGroup, pod: Pod, mark: DrainMark) -> None:
+        path = path_of("v1", "pods", group.metadata.namespace, pod.name)
+        annotations = {DRAIN_ANNOTATION: mark_text(mark)}
+        try:
+            marked = await self._api.merge(path, {"metadata": {"uid": pod.uid, "annotations": annotations}})
+        except KubeError as error:
+            await self._gone_or(error, group, pod)
+            return
+        self._view.saw_pod(None, marked)
+
+    async def delete_pod(self, group: ConsumerGroup, pod: Pod, force: bool) -> None:
+        options: dict[str, Any] = {"preconditions": {"uid": pod.uid}, "propagationPolicy": "Background"}
+        if force:
+            options["gracePeriodSeconds"] = 0
+        path = path_of("v1", "pods", group.metadata.namespace, pod.name)
+        try:
+            answer = await self._api.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
+        except KubeError as error:
+            await self._gone_or(error, group, pod)
+            return
+        metadata = answer.get("metadata") or {}
+        if metadata.get("uid") != pod.uid or (
+            metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers")
+        ):
+            self._view.pods.drop((group.metadata.namespace, pod.name), pod.uid)  # gone already
+        else:
+            self._view.saw_pod(None, answer)
+
+    async def _gone_or(self, error: KubeError, group: ConsumerGroup, pod: Pod) -> None:
+        """The pod that was meant is gone, or another has its name: there is nothing to do. Else it is an error."""
+        name = (group.metadata.namespace, pod.name)
+        if not error.not_found:
+            if error.status not in (409, 422):  # how the API refuses a uid that is not the object's
+                raise error
+            try:
+                found = await self._api.get(path_of("v1", "pods", *name))
+            except KubeError as now:
+                if not now.not_found:
+                    raise
+            else:
+                if (found.get("metadata") or {}).get("uid") == pod.uid:
+                    raise error
+                self._view.saw_pod(None, found)
+        self._view.pods.drop(name, pod.uid)
+
+    async def add_finalizer(self, group: ConsumerGroup) -> None:
+        await self._set_finalizers(group, lambda found: found if FINALIZER in found else [*found, FINALIZER])
+
+    async def remove_finalizer(self, group: ConsumerGroup) -> None:
+        # What the watch has not told yet would be left to the garbage collector, undrained.
+        await self._view.sync_pods(group.key)
+        left = [seen.pod.name for seen in await self.look(group)]
+        if left:
+            raise BackendError(f"{', '.join(left[:5])} of {group.metadata.name} are still there: they go first")
+        await self.remove_finalizer_as_it_is(group)
+
+    async def remove_finalizer_as_it_is(self, group: ConsumerGroup) -> None:
+        """Let the object go, pods or not."""
+        await self._set_finalizers(group, lambda found: [each for each in found if each != FINALIZER])
+
+    async def _set_finalizers(self, group: ConsumerGroup, change: Callable[[list[str]], list[str]]) -> None:
+        """Change our own entry; the version in the patch makes sure that nobody else's is lost."""
+        path = path_of(API_VERSION, PLURAL, *group.key)
+        entry = self._view.groups.get(group.key)
+        raw: Mapping[str, Any] | None = None if entry is None else entry.value
+        for _ in range(TRIES):
+            try:
+                if raw is None:
+                    raw = await self._api.get(path)
+                metadata = raw["metadata"]
+                found = list(metadata.get("finalizers") or [])
+                wanted = change(found)
+                if metadata.get("uid") != group.metadata.uid or wanted == found:
+                    return
+                patch = {"finalizers": wanted, "resourceVersion": metadata.get("resourceVersion")}
+                answer = await self._api.merge(path, {"metadata": patch})
+            except KubeError as error:
+                if error.not_found:
+                    self._view.groups.drop(group.key, group.metadata.uid)
+                    return
+                if not error.conflict:
+                    raise
+                raw = None
+                continue
+            self._take_in(answer)
+            return
+        raise BackendError(f"the finalizers of {group.metadata.name} could not be set: others change the object too")
+
+    def _take_in(self, raw: Mapping[str, Any]) -> None:
+        metadata = raw.get("metadata") or {}
+        over = bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
+        self._view.saw_group(DELETED if over else None, raw)
+
+    async def write_status(self, group: ConsumerGroup, status: Mapping[str, Any]) -> None:
+        entry = self._view.groups.get(group.key)
+        before = {} if entry is None or entry.uid != group.metadata.uid else entry.value["status"]
+        operations: list[dict[str, Any]] = [
+            {"op": "test", "path": "/metadata/uid", "value": group.metadata.uid},
+            {"op": "add", "path": "/status", "value": dict(status)},
+        ]
+        try:
+            answer = await self._api.patch(path_of(API_VERSION, PLURAL, *group.key, "status"), operations)
+        except KubeError as error:
+            if not error.not_found:
+                raise
+            self._view.groups.drop(group.key, group.metadata.uid)
+            return
+        self._take_in(answer)
+        self._status_written(before, status)
+
+    async def emit(self, group: ConsumerGroup, event: Event) -> None:
+        if await self._events.emit(group, event):
+            self._told(event)
+
+    def _budget_ready(self, group: ConsumerGroup) -> bool:
+        entry = self._view.budgets.get(group.key)
+        if entry is None or entry.value.owner != group.metadata.uid:
+            return False
+        wanted = disruption_budget(group)["spec"]
+        return all(entry.value.spec.get(key) == value for key, value in wanted.items())
+
+    def _token_ready(self, group: ConsumerGroup) -> bool:
+        return not _has_control_port(group) or self._token_of.get(group.key) == group.metadata.uid
+
+    async def _ensure_token(self, group: ConsumerGroup) -> None:
+        """Find the token, or make one. Of two who make one at the same time, the API lets one through."""
+        namespace, name = group.metadata.namespace, control_secret_name(group)
+        path = path_of("v1", "secrets", namespace, name)
+        try:
+            found = await self._api.get(path)
+        except KubeError as error:
+            if not error.not_found:
+                raise
+            found = await self._create_token(group, namespace, path)
+        if owner_of(found) != group.metadata.uid:
+            raise BackendError(
+                f"the Secret {name} belongs to an earlier object or to somebody else: it has to go first"
+            )
+        if not (found.get("data") or {}).get(TOKEN_KEY):
+            version = _version(found)
+            found = await self._api.merge(path, {"metadata": {"resourceVersion": version}, "data": _new_token()})
+        self._secrets.keep(namespace, name, {TOKEN_KEY: base64.b64decode(found["data"][TOKEN_KEY])})
+        self._token_of[group.key] = group.metadata.uid
+
+    async def _create_token(self, group: ConsumerGroup, namespace: str, path: str) -> dict[str, Any]:
+        try:
+            return await self._api.create(
+                path_of("v1", "secrets", namespace), {**control_secret(group), "data": _new_token()}
+            )
+        except KubeError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            return await self._api.get(path)
+
+    async def _has_certificate(self, group: ConsumerGroup) -> bool:
+        tls = group.spec.cluster.tls
+        if tls is None or not tls.enabled or tls.secret_name is None:
+            return False
+        content = await self._secrets.read(group.metadata.namespace, tls.secret_name)
+        if content is None:
+            raise BackendError(f"the Secret {tls.secret_name} with the certificates is not there: create it")
+        return bool(content.get("tls.crt")) and bool(content.get("tls.key"))
+
+
+def _has_control_port(group: ConsumerGroup) -> bool:
+    return group.spec.engine is Engine.WORKER
+
+
+def _new_token() -> dict[str, str]:
+    return {TOKEN_KEY: base64.b64encode(random_secrets.token_urlsafe(TOKEN_BYTES).encode()).decode()}
+
+
+def _version(raw: Mapping[str, Any]) -> str:
+    return str((raw.get("metadata") or {}).get("resourceVersion") or "")

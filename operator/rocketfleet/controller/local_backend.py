@@ -1,0 +1,303 @@
+"""Processes of this machine as pods: the backend of `rocketfleet run`.
+
+It does what the API server and the kubelet do in a cluster: keeps objects and pods, starts processes, asks whether they
+are ready, starts again what failed (after a pause that grows), ends what is deleted and kills what does not end in its
+grace period. A task tends to all of this; `look` only reports.
+
+Processes outlive us. A later run on the same state directory finds them by their id and the moment they began, and goes
+on with them, drains included; it never touches a process that it cannot be sure of.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.spec import GRACE_MARGIN, Engine
+from rocketfleet.client.config import ClientConfig, new_client_id
+from rocketfleet.controller.actions import Event
+from rocketfleet.controller.backend import BackendError, Seen
+from rocketfleet.controller.local_command import Command, Surroundings, command_of
+from rocketfleet.controller.local_files import Key, StateDirectory, write_json, write_private
+from rocketfleet.controller.local_member import LocalMember
+from rocketfleet.controller.local_objects import LocalObjects
+from rocketfleet.controller.local_secrets import LocalSecrets
+from rocketfleet.controller.pod import pod_name
+from rocketfleet.controller.revision import revision_of
+from rocketfleet.controller.snapshot import DrainMark, Phase, Pod
+from rocketfleet.controller.worker_calls import WorkerCalls
+from rocketfleet.controller.worker_settings import settings_of
+
+_log = logging.getLogger(__name__)
+LOCAL_IMAGE = "this-machine"  # for the revision: locally there are no images
+TEND_SECONDS = 0.1
+PROBE_SECONDS = 0.2  # between two questions to a process that is not ready
+READY_PROBE_SECONDS = 2.0  # and to one that is
+SAME_EVENT_SECONDS = 300.0
+
+
+class LocalBackend:
+    """Use as `async with`. `woken` is called with the key of a group of which something has changed."""
+
+    def __init__(
+        self,
+        state: Path,
+        *,
+        woken: Callable[[Key], None] = lambda key: None,
+        tell: Callable[[ConsumerGroup, Event], None] = lambda group, event: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = StateDirectory(state)
+        self.woken = woken
+        self.tell = tell
+        self._clock = clock
+        self.objects = LocalObjects(self._state, self._wake)
+        self.secrets = LocalSecrets()
+        self._members: dict[Key, dict[int, LocalMember]] = {}
+        self._workers = WorkerCalls()
+        self._client_id = new_client_id("rocketfleet-run")
+        self._told: dict[tuple[Key, Event], float] = {}
+        self._tending: asyncio.Task[None] | None = None
+        self._probing: set[asyncio.Task[None]] = set()
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        self._state.claim()
+        self.objects.load()
+        for key, files in self._state.groups():
+            for pod_files in files.pods():
+                member = LocalMember.load(pod_files)
+                if member is not None:
+                    self._members.setdefault(key, {})[member.ordinal] = member
+        self._tending = asyncio.get_running_loop().create_task(self._tend_for_ever(), name="tend processes")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let go of everything; processes that run go on running."""
+        if self._tending is not None:
+            self._tending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._tending
+        for task in list(self._probing):
+            task.cancel()
+        await asyncio.gather(*self._probing, return_exceptions=True)
+        self._state.release()
+
+    @property
+    def members(self) -> Iterator[LocalMember]:
+        for table in list(self._members.values()):
+            yield from list(table.values())
+
+    def hurry(self) -> None:
+        """Have processes that drain wait for their handlers no longer."""
+        for member in self.members:
+            if member.drain is not None or member.deleting is not None:
+                member.terminate()
+
+    # -- what the controller asks for ---------------------------------------------------------------------------------
+
+    async def look(self, group: ConsumerGroup) -> tuple[Seen, ...]:
+        return tuple(member.seen() for _, member in sorted(self._members.get(group.key, {}).items()))
+
+    async def objects_ready(self, group: ConsumerGroup) -> bool:
+        return self._state.group(group.key).token.exists()
+
+    async def ensure_objects(self, group: ConsumerGroup) -> None:
+        file = self._state.group(group.key).token
+        if not file.exists():
+            write_private(file, secrets.token_urlsafe(32).encode())
+
+    async def connection(self, group: ConsumerGroup) -> ClientConfig:
+        return self.secrets.connection(group, self._state.group(group.key), self._client_id)
+
+    async def control_token(self, group: ConsumerGroup) -> str | None:
+        try:
+            return self._state.group(group.key).token.read_text().strip()
+        except OSError as error:
+            raise BackendError(f"the control ports' token cannot be read: {error.strerror}") from error
+
+    async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> None:
+        table = self._members.setdefault(group.key, {})
+        if ordinal in table:
+            return
+        now = self._clock()
+        files = self._state.group(group.key).pod(ordinal)
+        member = LocalMember(
+            name=pod_name(group, ordinal),
+            ordinal=ordinal,
+            uid=str(uuid.uuid4()),
+            revision=revision,
+            engine=group.spec.engine,
+            created=now,
+            grace=group.spec.shutdown.drain_timeout_seconds + GRACE_MARGIN,
+            files=files,
+        )
+        command, directory = self._command(group, member)
+        files.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_json(files.settings, settings_of(group, ordinal))
+        member.save()
+        table[ordinal] = member
+        self._start(member, command, directory, now)
+        self.woken(group.key)
+
+    async def mark_drain(self, group: ConsumerGroup, pod: Pod, mark: DrainMark) -> None:
+        member = self._member(group.key, pod)
+        if member is not None and member.drain is None:
+            member.drain = mark
+            member.save()
+            self.woken(group.key)
+
+    async def delete_pod(self, group: ConsumerGroup, pod: Pod, force: bool) -> None:
+        member = self._member(group.key, pod)
+        if member is None:
+            return
+        if member.deleting is None:
+            member.deleting = self._clock() + member.grace
+            member.save()
+        if force:
+            member.kill()
+        else:
+            member.terminate()
+        if not member.running:
+            self._remove(group.key, member)
+
+    async def add_finalizer(self, group: ConsumerGroup) -> None:
+        self.objects.add_finalizer(group.key)
+
+    async def remove_finalizer(self, group: ConsumerGroup) -> None:
+        if self._members.get(group.key):
+            raise BackendError("processes of it are still there")
+        self.objects.remove_finalizer(group.key)
+
+    async def write_status(self, group: ConsumerGroup, status: Mapping[str, Any]) -> None:
+        self.objects.write_status(group.key, status)
+
+    async def emit(self, group: ConsumerGroup, event: Event) -> None:
+        now = self._clock()
+        self._told = {told: at for told, at in self._told.items() if now - at < SAME_EVENT_SECONDS}
+        if (group.key, event) not in self._told:
+            self._told[group.key, event] = now
+            self.tell(group, event)
+
+    def _wake(self, key: Key) -> None:
+        self.woken(key)  # whoever that is by now
+
+    # -- tending ------------------------------------------------------------------------------------------------------
+
+    async def _tend_for_ever(self) -> None:
+        while True:
+            for key in list(self._members):
+                for member in list(self._members.get(key, {}).values()):
+                    try:
+                        self._tend(key, member)
+                    except Exception:
+                        _log.exception("%s could not be tended to", member.name)
+            await asyncio.sleep(TEND_SECONDS)
+
+    def _tend(self, key: Key, member: LocalMember) -> None:
+        """Do for one pod what is due now."""
+        now = self._clock()
+        if member.running:
+            if member.deleting is not None and now > member.deleting:
+                member.kill()
+            self._probe(key, member, now)
+            return
+        if member.deleting is not None:
+            self._remove(key, member)
+        elif member.phase in (Phase.SUCCEEDED, Phase.FAILED):
+            return
+        elif member.trouble is None:
+            member.note_end(now)
+            self.woken(key)
+        elif member.restart_at is not None and now >= member.restart_at:
+            self._start_again(key, member, now)
+
+    def _start_again(self, key: Key, member: LocalMember, now: float) -> None:
+        held = self.objects.get(key)
+        if held is None or revision_of(held.group, LOCAL_IMAGE) != member.revision:
+            member.phase, member.restart_at = Phase.FAILED, None  # what it was made from is no more
+            self.woken(key)
+            return
+        try:
+            command, directory = self._command(held.group, member)
+        except BackendError as error:
+            member.trouble, member.restart_at = str(error), now + member.restarts.ended(0.0)
+            return
+        self._start(member, command, directory, now)
+        self.woken(key)
+
+    def _start(self, member: LocalMember, command: Command, directory: Path, now: float) -> None:
+        try:
+            member.start(command, directory, now)
+        except OSError as error:
+            member.phase = Phase.RUNNING
+            member.trouble = f"{command.argv[0]} cannot be started: {error.strerror or error}"
+            member.restart_at = now + member.restarts.ended(0.0)
+
+    def _probe(self, key: Key, member: LocalMember, now: float) -> None:
+        """Ask whether it is ready, now and then. Somebody's own consumer is ready when it runs."""
+        if now - member.probed < (READY_PROBE_SECONDS if member.ready else PROBE_SECONDS):
+            return
+        member.probed = now
+        if member.engine is not Engine.WORKER:
+            self._note_ready(key, member, ready=True)
+            return
+        control = member.control
+        if control is None:
+            self._note_ready(key, member, ready=False)
+            return
+
+        async def ask() -> None:
+            self._note_ready(key, member, ready=await self._workers.ready(control))
+
+        task = asyncio.get_running_loop().create_task(ask(), name=f"probe {member.name}")
+        self._probing.add(task)
+        task.add_done_callback(self._probing.discard)
+
+    def _note_ready(self, key: Key, member: LocalMember, *, ready: bool) -> None:
+        if ready != member.ready and (member.running or not ready):
+            member.ready = ready
+            member.ready_since = self._clock() if ready else None
+            self.woken(key)
+
+    # -- single members -----------------------------------------------------------------------------------------------
+
+    def _command(self, group: ConsumerGroup, member: LocalMember) -> tuple[Command, Path]:
+        held = self.objects.get(group.key)
+        base = Path.cwd() if held is None else held.base
+        files = self._state.group(group.key)
+        self.secrets.mount_certificates(group, files)
+        path = self.secrets.mount_code(group, files)
+        if path is None and group.spec.worker is not None:
+            path = base / (group.spec.worker.path or "")
+        namespace = group.metadata.namespace
+        around = Surroundings(
+            pod=member.files,
+            group=files,
+            path=path,
+            secret=lambda name: self.secrets.secret(namespace, name),
+            config_map=lambda name: self.secrets.config_maps.get((namespace, name)),
+            inherited=self.secrets.environment,
+        )
+        return command_of(group, member.ordinal, member.uid, member.revision, around), base
+
+    def _member(self, key: Key, pod: Pod) -> LocalMember | None:
+        """The pod with this uid; none if another has its place by now."""
+        member = self._members.get(key, {}).get(pod.ordinal)
+        return member if member is not None and member.uid == pod.uid else None
+
+    def _remove(self, key: Key, member: LocalMember) -> None:
+        table = self._members.get(key, {})
+        if table.get(member.ordinal) is member:
+            del table[member.ordinal]
+            member.remove()
+        if not table:
+            self._members.pop(key, None)
+        self.woken(key)

@@ -1,0 +1,191 @@
+"""One pod on this machine: a process, its record on disk, and what the kubelet would do about it.
+
+The record has what must survive us: who the pod is, its process, its drain mark, its deletion. It is written before
+anything is done that rests on it. Everything else is found again by looking at the process and its files.
+"""
+
+import shutil
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rocketfleet.api.spec import Engine
+from rocketfleet.controller.backend import Seen
+from rocketfleet.controller.local_command import Command
+from rocketfleet.controller.local_files import PodFiles, read_json, write_json
+from rocketfleet.controller.local_process import LocalProcess, describe_exit, start
+from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Phase, Pod
+from rocketfleet.devbroker.process import Identity
+from rocketfleet.worker import last_words
+from rocketfleet.worker.restarts import Restarts
+
+_TAIL = 4096
+
+
+@dataclass(slots=True)
+class LocalMember:
+    """A pod. Times are seconds since the epoch."""
+
+    name: str
+    ordinal: int
+    uid: str
+    revision: str
+    engine: Engine
+    created: float
+    grace: float
+    files: PodFiles
+    drain: DrainMark | None = None
+    deleting: float | None = None
+    process: LocalProcess | None = None
+    phase: Phase = Phase.PENDING
+    ready: bool = False
+    ready_since: float | None = None
+    probed: float = 0.0
+    started: float = 0.0
+    outcome: DrainOutcome | None = None
+    trouble: str | None = None
+    restarts: Restarts = field(default_factory=Restarts)
+    restart_at: float | None = None
+
+    # -- on disk ------------------------------------------------------------------------------------------------------
+
+    def save(self, identity: Identity | None = None) -> None:
+        if identity is None and self.process is not None:
+            identity = self.process.identity
+        record: dict[str, Any] = {
+            "name": self.name,
+            "ordinal": self.ordinal,
+            "uid": self.uid,
+            "revision": self.revision,
+            "engine": self.engine.value,
+            "created": self.created,
+            "grace": self.grace,
+            "drain": None if self.drain is None else {"since": self.drain.since, "reason": self.drain.reason},
+            "deleting": self.deleting,
+            "process": None if identity is None else {"pid": identity.pid, "began": identity.began},
+        }
+        write_json(self.files.record, record)
+
+    @classmethod
+    def load(cls, files: PodFiles) -> "LocalMember | None":
+        """A pod that a former run has left; None if its record makes no sense."""
+        record = read_json(files.record)
+        if record is None:
+            return None
+        try:
+            member = cls(
+                name=str(record["name"]),
+                ordinal=int(record["ordinal"]),
+                uid=str(record["uid"]),
+                revision=str(record["revision"]),
+                engine=Engine(record["engine"]),
+                created=float(record["created"]),
+                grace=float(record["grace"]),
+                files=files,
+                drain=None if record["drain"] is None else DrainMark(**record["drain"]),
+                deleting=record["deleting"],
+            )
+            process = record["process"]
+            if process is not None:
+                member.process = LocalProcess(Identity(int(process["pid"]), str(process["began"])))
+                member.phase, member.started = Phase.RUNNING, member.created
+        except (KeyError, TypeError, ValueError):
+            return None
+        return member
+
+    def remove(self) -> None:
+        shutil.rmtree(self.files.directory, ignore_errors=True)
+
+    # -- its process --------------------------------------------------------------------------------------------------
+
+    def start(self, command: Command, directory: Path, now: float) -> None:
+        """Start it, or start it again."""
+        for leftover in (self.files.control, self.files.last_words):
+            leftover.unlink(missing_ok=True)
+        self.files.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.process = start(
+            command.argv,
+            log=self.files.log,
+            directory=directory,
+            environment=command.environment,
+            note=self.save,
+        )
+        self.phase, self.started, self.restart_at = Phase.RUNNING, now, None
+        self.ready, self.ready_since, self.trouble, self.outcome = False, None, None, None
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.running
+
+    def note_end(self, now: float) -> None:
+        """The process has ended: what does that mean?"""
+        code = None if self.process is None else self.process.exit_code
+        words = self._last_words()
+        self.ready, self.ready_since = False, None
+        if words is not None:
+            self.outcome = DrainOutcome(words.confirmed, words.offsets)
+        drained = words is not None and words.confirmed if code is None else code == 0
+        if drained:
+            self.phase, self.restart_at, self.trouble = Phase.SUCCEEDED, None, None
+            return
+        self.trouble = self._trouble(code)
+        if self.drain is not None and words is None:
+            self.restart_at = None  # nothing in it is left to drain
+        else:
+            self.restart_at = now + self.restarts.ended(now - self.started)
+
+    def _last_words(self) -> last_words.LastWords | None:
+        try:
+            return last_words.decode(self.files.last_words.read_bytes())
+        except OSError:
+            return None
+
+    def _trouble(self, code: int | None) -> str:
+        try:
+            with self.files.log.open("rb") as log:
+                log.seek(0, 2)
+                log.seek(max(0, log.tell() - _TAIL))
+                lines = log.read().decode("utf-8", "replace").strip().splitlines()
+        except OSError:
+            lines = []
+        return f"{describe_exit(code)}: {lines[-1].strip()[:300]}" if lines else describe_exit(code)
+
+    def terminate(self) -> None:
+        """SIGTERM: a worker drains; one that is draining hurries."""
+        if self.process is not None:
+            self.process.send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+
+    # -- how it looks -------------------------------------------------------------------------------------------------
+
+    @property
+    def control(self) -> str | None:
+        """Its control port, once it is open."""
+        if self.engine is not Engine.WORKER or self.phase is not Phase.RUNNING or self.trouble is not None:
+            return None
+        try:
+            return self.files.control.read_text().strip() or None
+        except OSError:
+            return None
+
+    def seen(self) -> Seen:
+        pod = Pod(
+            name=self.name,
+            ordinal=self.ordinal,
+            uid=self.uid,
+            revision=self.revision,
+            created=self.created,
+            phase=self.phase,
+            ready=self.ready,
+            ready_since=self.ready_since,
+            deleting=self.deleting,
+            drain=self.drain,
+            outcome=self.outcome,
+            trouble=self.trouble,
+            engine=self.engine,
+        )
+        return Seen(pod, self.control)

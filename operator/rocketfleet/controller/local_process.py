@@ -1,0 +1,88 @@
+"""Processes that a later run must find again, and whose exit code matters while they are ours.
+
+As in `devbroker/process.py`: a process is known by its id and the moment it began, and is noted before its first
+instruction runs, behind a gate. Of a process that a former run has started, the exit code cannot be had; what it left
+behind has to do.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocketfleet.devbroker.process import Identity, began
+
+_GATE = 'read -r go && exec "$@" </dev/null'
+
+
+@dataclass(slots=True)
+class LocalProcess:
+    """One process; `child` is None for one that another run has started."""
+
+    identity: Identity
+    child: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def running(self) -> bool:
+        if self.child is not None:
+            return self.child.poll() is None
+        return self.identity.alive
+
+    @property
+    def exit_code(self) -> int | None:
+        """Negative for a signal; None while it runs, or where nobody can know."""
+        return None if self.child is None else self.child.poll()
+
+    def send(self, number: signal.Signals) -> bool:
+        return self.running and self.identity.send(number)
+
+    def kill(self) -> None:
+        """End it and whatever it has started in its process group. The group is its own: it leads a session."""
+        if self.running and self.identity.alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.identity.pid, signal.SIGKILL)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    log: Path,
+    directory: Path,
+    environment: Mapping[str, str],
+    note: Callable[[Identity], None],
+) -> LocalProcess:
+    """Start a program in a session of its own; a Ctrl-C at our terminal does not reach it. Its output is appended."""
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            ["/bin/sh", "-c", _GATE, "sh", *argv],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=directory,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    assert child.stdin is not None
+    with child.stdin as gate:
+        moment = began(child.pid)
+        if moment is None:
+            raise ProcessLookupError(f"{argv[0]} ended before it began")
+        identity = Identity(child.pid, moment)
+        note(identity)
+        with contextlib.suppress(BrokenPipeError):
+            gate.write(b"go\n")
+    return LocalProcess(identity, child)
+
+
+def describe_exit(code: int | None) -> str:
+    if code is None:
+        return "it ended"
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"ended by signal {-code}"

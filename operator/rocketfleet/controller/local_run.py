@@ -1,0 +1,130 @@
+"""`rocketfleet run` without its screen: manifests, the local backend and the reconciler put together.
+
+Stopping is suspending: every group is looked after as if its manifest said `suspend: true`, until no process is left.
+Nothing of that is written down, so the next run starts the members again.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from rocketfleet.api.checking import ManifestError, problems
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.controller.actions import Event, Reason
+from rocketfleet.controller.brokers import Brokers
+from rocketfleet.controller.local_backend import LOCAL_IMAGE, LocalBackend
+from rocketfleet.controller.local_files import Key
+from rocketfleet.controller.local_manifests import Wish
+from rocketfleet.controller.reconcile import Reconciler
+from rocketfleet.controller.work_queue import WorkQueue
+
+_log = logging.getLogger(__name__)
+UNSAFE = frozenset({Reason.DRAIN_TIMED_OUT, Reason.OFFSETS_UNSAFE, Reason.DELETION_GAVE_UP})
+
+Tell = Callable[[ConsumerGroup, Event], None]
+
+
+class LocalRun:
+    """Use as `async with`. `tell` gets every event."""
+
+    def __init__(self, state: Path, tell: Tell = lambda group, event: None) -> None:
+        self._tell = tell
+        self.backend = LocalBackend(state, tell=self._told)
+        self.brokers = Brokers()
+        self.reconciler = Reconciler(self.backend, self.brokers, default_image=LOCAL_IMAGE, wake=self.wake)
+        self.queue: WorkQueue[Key] = WorkQueue(self._pass)
+        self.backend.woken = self.wake
+        self._working: asyncio.Task[None] | None = None
+        self._wish = Wish()
+        self._moved = asyncio.Event()
+        self.stopping = False
+        self.hurried = False
+        self.unsafe = False  # whether a drain has failed
+
+    async def __aenter__(self) -> Self:
+        await self.backend.__aenter__()
+        self._working = asyncio.get_running_loop().create_task(self.queue.run(), name="reconcile")
+        self.queue.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let go of everything. Processes that run go on; the next run finds them."""
+        await self.queue.close(grace=5.0)
+        if self._working is not None:
+            self._working.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._working
+        await self.reconciler.close()
+        await self.brokers.close()
+        await self.backend.__aexit__()
+
+    # -- what is wanted -----------------------------------------------------------------------------------------------
+
+    def apply(self, wish: Wish) -> None:
+        """From now on, this. ManifestError, and no change at all, if an object may not be changed like that."""
+        wrong = []
+        for key, (group, _) in wish.groups.items():
+            held = self.backend.objects.get(key)
+            if held is not None and held.group.metadata.deletion_timestamp is None:
+                wrong += [f"{group.metadata.name}: {line}" for line in problems(group, held.group)]
+        if wrong:
+            raise ManifestError(wrong)
+        self._wish = wish
+        self.backend.secrets.secrets = wish.secrets
+        self.backend.secrets.config_maps = wish.config_maps
+        for key in self.backend.objects.keys - wish.groups.keys():
+            self.backend.objects.delete(key)
+        for group, base in wish.groups.values():
+            self.backend.objects.put(group, base)
+        for key in self.backend.objects.keys:
+            self.wake(key)
+
+    def wake(self, key: Key) -> None:
+        self._moved.set()
+        self.queue.wake(key)
+
+    async def stop(self) -> bool:
+        """Drain all members; returns whether all their offsets are safe."""
+        self.stopping, self.unsafe = True, False
+        for key in self.backend.objects.keys:
+            self.wake(key)
+        while any(True for _ in self.backend.members):
+            self._moved.clear()
+            await self._moved.wait()
+        return not self.unsafe
+
+    def hurry(self) -> None:
+        """While stopping: wait for handlers no longer."""
+        self.hurried = True
+        self.backend.hurry()
+
+    async def lag(self, key: Key) -> int | None:
+        """How far a group is behind. RocketMQError or BackendError if nobody can say."""
+        held = self.backend.objects.get(key)
+        if held is None:
+            return None
+        access = await self.brokers.of(held.group, await self.backend.connection(held.group))
+        return await access.lag()
+
+    # -- passes -------------------------------------------------------------------------------------------------------
+
+    async def _pass(self, key: Key) -> float | None:
+        held = self.backend.objects.get(key)
+        if held is None:
+            await self.reconciler.forget(key)
+            again = self._wish.groups.get(key)
+            if again is not None and not self.stopping:  # it was deleted, and is wanted again
+                self.backend.objects.put(*again)
+            return None
+        return await self.reconciler.reconcile(_suspended(held.group) if self.stopping else held.group)
+
+    def _told(self, group: ConsumerGroup, event: Event) -> None:
+        self.unsafe = self.unsafe or event.reason in UNSAFE
+        self._tell(group, event)
+
+
+def _suspended(group: ConsumerGroup) -> ConsumerGroup:
+    return group.model_copy(update={"spec": group.spec.model_copy(update={"suspend": True})})

@@ -1,0 +1,398 @@
+"""A group's objects in Kubernetes as plain data: its pods, and beside them the control port's Secret and the PDB.
+
+A pod is ours with the user's template laid over it: containers, environment, volumes and mounts are matched by name,
+and what the template says wins. Where that would break the group, ours wins: what identifies a member (its client id,
+from the pod's name and uid), the settings that all members must share, and the control port by which it is drained. So
+variables of the template that the worker would read as settings are left out: the manifest itself has a field for each.
+
+The worker's settings travel as an annotation of the pod and reach it as a file, by the downward API: they belong to
+exactly this pod, live as long as it does, and need no ConfigMap for each revision.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from rocketfleet.api.consumer_group import API_VERSION, GROUP, KIND, ConsumerGroup
+from rocketfleet.api.spec import GRACE_MARGIN, Engine, MessageModel, Tls, Worker
+from rocketfleet.api.template import CONSUMER, Template
+from rocketfleet.controller.worker_settings import room_prefix_of, settings_of
+from rocketfleet.worker.setting_table import SETTINGS
+
+GROUP_LABEL = f"{GROUP}/group"
+ORDINAL_LABEL = f"{GROUP}/ordinal"
+REVISION_LABEL = f"{GROUP}/revision"
+ENGINE_LABEL = f"{GROUP}/engine"
+DRAIN_ANNOTATION = f"{GROUP}/drain"
+SETTINGS_ANNOTATION = f"{GROUP}/settings"
+
+CONTROL_PORT = 9470
+CONTROL_PORT_NAME = "control"
+TOKEN_KEY = "token"  # noqa: S105 - the name of a key, in the Secret and as a file
+LAST_WORDS = "/dev/termination-log"
+
+_DIRECTORY = "/etc/rocketfleet"
+_CODE = "/opt/rocketfleet-handler"
+_OFFSETS = "/var/lib/rocketfleet"
+_NODE_GONE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_NODE_GONE_SECONDS = 10
+_SETTING_VARIABLES = frozenset(f"ROCKETFLEET_{setting.parameter.upper()}" for setting in SETTINGS)
+_PROBE_KINDS = ("httpGet", "exec", "tcpSocket", "grpc")
+
+Manifest = dict[str, Any]
+
+
+class PodError(ValueError):
+    """No pod can be made from this manifest; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the operator was started with."""
+
+    worker_image: str
+    image_pull_policy: str | None = None
+    image_pull_secrets: tuple[str, ...] = ()
+
+
+def pod_name(group: ConsumerGroup, ordinal: int) -> str:
+    return f"{group.metadata.name}-{ordinal}"
+
+
+def selector(group: ConsumerGroup) -> str:
+    """The label selector of the group's pods, for the scale subresource and for lists."""
+    return f"{GROUP_LABEL}={group.metadata.name}"
+
+
+def control_secret_name(group: ConsumerGroup) -> str:
+    return f"{group.metadata.name}-control"
+
+
+def image_of(group: ConsumerGroup, default_image: str) -> str:
+    """The consuming container's image: that of `worker`, else that of the template, else the operator's default."""
+    spec = group.spec
+    written = _consumer(spec.template).get("image")
+    if spec.engine is Engine.CONTAINER:
+        if not written:
+            raise PodError(
+                f"engine Container needs an image: give the container named {CONSUMER} in spec.template.spec one"
+            )
+        return str(written)
+    if spec.worker is not None and spec.worker.image:
+        return spec.worker.image
+    return str(written) if written else default_image
+
+
+def build(
+    group: ConsumerGroup, ordinal: int, revision: str, defaults: Defaults, *, client_certificate: bool = False
+) -> Manifest:
+    """The pod's manifest. `client_certificate`: whether the TLS Secret has tls.crt and tls.key (a look tells)."""
+    if group.spec.engine is Engine.SPARK:
+        raise PodError("engine Spark is not run as pods yet: choose Worker or Container")
+    if group.spec.engine is Engine.WORKER and group.spec.worker is None:
+        raise PodError("engine Worker needs spec.worker with a handler, as module:function")
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _pod_metadata(group, ordinal, revision),
+        "spec": _pod_spec(group, ordinal, defaults, client_certificate),
+    }
+
+
+def control_secret(group: ConsumerGroup) -> Manifest:
+    """The Secret of the control port's token, without the token: only the backend makes one, and only once."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": _metadata(group, control_secret_name(group)),
+    }
+
+
+def disruption_budget(group: ConsumerGroup) -> Manifest:
+    """Evictions one at a time. A pod that is not ready holds nothing that a budget would protect."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": _metadata(group, group.metadata.name),
+        "spec": {
+            "maxUnavailable": 1,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            "selector": {"matchLabels": {GROUP_LABEL: group.metadata.name}},
+        },
+    }
+
+
+def _labels(group: ConsumerGroup) -> dict[str, str]:
+    return {
+        "app.kubernetes.io/name": "rocketfleet",
+        "app.kubernetes.io/instance": group.metadata.name,
+        "app.kubernetes.io/managed-by": "rocketfleet",
+        "app.kubernetes.io/component": CONSUMER,
+    }
+
+
+def _metadata(group: ConsumerGroup, name: str) -> Manifest:
+    return {
+        "name": name,
+        "namespace": group.metadata.namespace,
+        "labels": _labels(group) | {GROUP_LABEL: group.metadata.name},
+        "ownerReferences": [
+            {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "name": group.metadata.name,
+                "uid": group.metadata.uid,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+
+
+def _pod_metadata(group: ConsumerGroup, ordinal: int, revision: str) -> Manifest:
+    metadata = _metadata(group, pod_name(group, ordinal))
+    written = group.spec.template.metadata if group.spec.template is not None else None
+    metadata["labels"] = (
+        _labels(group)
+        | _foreign(written.labels if written else None)
+        | {
+            GROUP_LABEL: group.metadata.name,
+            ORDINAL_LABEL: str(ordinal),
+            REVISION_LABEL: revision,
+            ENGINE_LABEL: group.spec.engine.value,
+        }
+    )
+    settings = json.dumps(settings_of(group, ordinal), separators=(",", ":"), ensure_ascii=False)
+    metadata["annotations"] = _foreign(written.annotations if written else None) | {SETTINGS_ANNOTATION: settings}
+    return metadata
+
+
+def _foreign(written: Mapping[str, str] | None) -> dict[str, str]:
+    """What is not ours: a template that marked its pods for a drain would have them drained for ever."""
+    return {key: value for key, value in (written or {}).items() if not key.startswith(f"{GROUP}/")}
+
+
+def _pod_spec(group: ConsumerGroup, ordinal: int, defaults: Defaults, client_certificate: bool) -> Manifest:
+    written = _written_spec(group.spec.template)
+    grace = ceil(group.spec.shutdown.drain_timeout_seconds + GRACE_MARGIN)
+    spec: Manifest = {"automountServiceAccountToken": False, "enableServiceLinks": False}
+    if defaults.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in defaults.image_pull_secrets]
+    if "affinity" not in written:
+        spec["topologySpreadConstraints"] = [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {GROUP_LABEL: group.metadata.name}},
+            }
+        ]
+    spec |= written
+    spec["restartPolicy"] = "OnFailure"  # a drained worker has ended for good
+    spec["terminationGracePeriodSeconds"] = max(grace, written.get("terminationGracePeriodSeconds") or 0)
+    spec["securityContext"] = {
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        **(written.get("securityContext") or {}),
+    }
+    spec["tolerations"] = _tolerations(written.get("tolerations") or [])
+    consumer = _consuming_container(group, ordinal, defaults, client_certificate)
+    others = [container for container in written.get("containers") or () if container.get("name") != CONSUMER]
+    spec["containers"] = [consumer, *others]
+    spec["volumes"] = _by_key("name", written.get("volumes") or (), _volumes(group, client_certificate))
+    return spec
+
+
+def _tolerations(written: list[Manifest]) -> list[Manifest]:
+    """A pod on a node that does not answer is given up after seconds, not after Kubernetes' five minutes."""
+    keys = {toleration.get("key") for toleration in written}
+    ours = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _NODE_GONE_SECONDS}
+        for key in _NODE_GONE
+        if key not in keys and None not in keys  # without a key, it is about every taint
+    ]
+    return [*written, *ours]
+
+
+def _consuming_container(group: ConsumerGroup, ordinal: int, defaults: Defaults, client_certificate: bool) -> Manifest:
+    written = _consumer(group.spec.template)
+    worker = group.spec.worker if group.spec.engine is Engine.WORKER else None
+    security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    container: Manifest = {"terminationMessagePath": LAST_WORDS, "terminationMessagePolicy": "File"}
+    if defaults.image_pull_policy:
+        container["imagePullPolicy"] = defaults.image_pull_policy
+    if worker is not None:
+        security["readOnlyRootFilesystem"] = True
+        container["command"] = ["rocketfleet", "worker"]
+    container |= written
+    container["name"] = CONSUMER
+    container["image"] = image_of(group, defaults.worker_image)
+    container["securityContext"] = security | (written.get("securityContext") or {})
+    container["env"] = _environment(group, ordinal, written.get("env") or (), client_certificate)
+    container["volumeMounts"] = _by_key("mountPath", written.get("volumeMounts") or (), _mounts(group))
+    if worker is not None:
+        container["terminationMessagePath"] = LAST_WORDS
+        port = {"name": CONTROL_PORT_NAME, "containerPort": CONTROL_PORT, "protocol": "TCP"}
+        container["ports"] = _by_key("name", written.get("ports") or (), [port])
+        ready = {"periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 2}
+        alive = {"initialDelaySeconds": 10, "periodSeconds": 10, "timeoutSeconds": 3, "failureThreshold": 3}
+        container["readinessProbe"] = _probe("/readyz", ready, written.get("readinessProbe"))
+        container["livenessProbe"] = _probe("/healthz", alive, written.get("livenessProbe"))
+    return container
+
+
+def _probe(path: str, times: Manifest, written: Manifest | None) -> Manifest:
+    """Ours with the template's times; or the template's, if it says how to probe."""
+    if written and any(kind in written for kind in _PROBE_KINDS):
+        return written
+    return {"httpGet": {"path": path, "port": CONTROL_PORT_NAME}, **times, **(written or {})}
+
+
+def _environment(
+    group: ConsumerGroup, ordinal: int, written: Iterable[Manifest], client_certificate: bool
+) -> list[Manifest]:
+    """Ours first, so that the template's variables can refer to the pod's name and uid."""
+    # In a value, $(…) is replaced and $$ is a dollar sign: the room is text of the user's.
+    room = room_prefix_of(group, ordinal).replace("$", "$$")
+    ours = [
+        _variable("POD_NAME", field="metadata.name"),
+        _variable("POD_UID", field="metadata.uid"),
+        _variable("ROCKETFLEET_CLIENT_ID", f"{room}$(POD_NAME)@$(POD_UID)"),
+        _variable("ROCKETFLEET_SETTINGS", f"{_DIRECTORY}/settings.json"),
+        _variable("ROCKETFLEET_NAME_SERVERS", ";".join(group.spec.cluster.name_servers)),
+        *_credentials(group),
+        *_tls(group.spec.cluster.tls, client_certificate),
+    ]
+    soft: list[Manifest] = []
+    if group.spec.engine is Engine.WORKER and group.spec.worker is not None:
+        ours += _worker_variables(group, group.spec.worker)
+        soft.append(_variable("ROCKETFLEET_LOG_FORMAT", "json"))
+        written = [variable for variable in written if variable.get("name") not in _SETTING_VARIABLES]
+    else:
+        # Somebody's own consumer has no need to read our file to learn the essentials.
+        ours.append(_variable("ROCKETFLEET_GROUP", group.group_name))
+        ours.append(_variable("ROCKETFLEET_TOPICS", ";".join(s.topic for s in group.spec.subscriptions)))
+    names = {variable["name"] for variable in ours}
+    theirs = [variable for variable in written if variable.get("name") not in names]
+    chosen = {variable.get("name") for variable in theirs}
+    return [*ours, *(variable for variable in soft if variable["name"] not in chosen), *theirs]
+
+
+def _worker_variables(group: ConsumerGroup, worker: Worker) -> list[Manifest]:
+    variables = [
+        _variable("ROCKETFLEET_HANDLER", worker.handler),
+        _variable("ROCKETFLEET_BIND", "0.0.0.0"),  # noqa: S104 - a pod's own address is not known before it runs
+        _variable("ROCKETFLEET_BIND_PORT", str(CONTROL_PORT)),
+        _variable("ROCKETFLEET_TOKEN_FILE", f"{_DIRECTORY}/{TOKEN_KEY}"),
+        _variable("ROCKETFLEET_LAST_WORDS", LAST_WORDS),
+        _variable("ROCKETFLEET_PROCESSES", str(worker.processes)),
+    ]
+    path = _CODE if worker.code_config_map else worker.path
+    if path:
+        variables.append(_variable("ROCKETFLEET_PATH", path))
+    if group.spec.message_model is MessageModel.BROADCASTING:
+        variables.append(_variable("ROCKETFLEET_OFFSET_DIRECTORY", _OFFSETS))
+    return variables
+
+
+def _credentials(group: ConsumerGroup) -> list[Manifest]:
+    if group.spec.cluster.credentials is None:
+        return []
+    name = group.spec.cluster.credentials.secret_name
+    return [
+        _variable("ROCKETFLEET_ACCESS_KEY", secret={"name": name, "key": "accessKey"}),
+        _variable("ROCKETFLEET_SECRET_KEY", secret={"name": name, "key": "secretKey"}),
+        _variable("ROCKETFLEET_SECURITY_TOKEN", secret={"name": name, "key": "securityToken", "optional": True}),
+    ]
+
+
+def _tls(tls: Tls | None, client_certificate: bool) -> list[Manifest]:
+    if tls is None or not tls.enabled:
+        return []
+    variables = [_variable("ROCKETFLEET_TLS", "true")]
+    if tls.secret_name:
+        variables += [
+            _variable(f"ROCKETFLEET_{variable}", f"{_DIRECTORY}/tls/{key}")
+            for variable, key in _tls_files(client_certificate)
+        ]
+    if tls.server_name:
+        variables.append(_variable("ROCKETFLEET_SERVER_NAME", tls.server_name))
+    if not tls.check_hostname:
+        variables.append(_variable("ROCKETFLEET_CHECK_HOSTNAME", "false"))
+    return variables
+
+
+def _tls_files(client_certificate: bool) -> list[tuple[str, str]]:
+    own = [("CERT_FILE", "tls.crt"), ("KEY_FILE", "tls.key")] if client_certificate else []
+    return [("CA_FILE", "ca.crt"), *own]
+
+
+def _variable(name: str, value: str | None = None, *, field: str = "", secret: Manifest | None = None) -> Manifest:
+    if field:
+        return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
+    if secret is not None:
+        return {"name": name, "valueFrom": {"secretKeyRef": secret}}
+    return {"name": name, "value": value or ""}
+
+
+def _volumes(group: ConsumerGroup, client_certificate: bool) -> list[Manifest]:
+    """One volume for all that is read from us, so that no mount lies within another."""
+    annotation = {"fieldPath": f"metadata.annotations['{SETTINGS_ANNOTATION}']"}
+    sources: list[Manifest] = [{"downwardAPI": {"items": [{"path": "settings.json", "fieldRef": annotation}]}}]
+    worker = group.spec.worker if group.spec.engine is Engine.WORKER else None
+    if worker is not None:
+        token = {"name": control_secret_name(group), "items": [{"key": TOKEN_KEY, "path": TOKEN_KEY}]}
+        sources.append({"secret": token})
+    tls = group.spec.cluster.tls
+    if tls is not None and tls.enabled and tls.secret_name:
+        items = [{"key": key, "path": f"tls/{key}"} for _, key in _tls_files(client_certificate)]
+        sources.append({"secret": {"name": tls.secret_name, "items": items}})
+    volumes: list[Manifest] = [{"name": "rocketfleet", "projected": {"sources": sources}}]
+    if worker is not None:
+        volumes.append({"name": "rocketfleet-tmp", "emptyDir": {}})
+        if worker.code_config_map:
+            volumes.append({"name": "rocketfleet-code", "configMap": {"name": worker.code_config_map}})
+        if _keeps_offsets(group):
+            volumes.append({"name": "rocketfleet-offsets", "emptyDir": {}})
+    return volumes
+
+
+def _mounts(group: ConsumerGroup) -> list[Manifest]:
+    mounts: list[Manifest] = [{"name": "rocketfleet", "mountPath": _DIRECTORY, "readOnly": True}]
+    worker = group.spec.worker if group.spec.engine is Engine.WORKER else None
+    if worker is not None:
+        if not _has_mount(group, "/tmp"):  # noqa: S108 - the container's own
+            mounts.append({"name": "rocketfleet-tmp", "mountPath": "/tmp"})  # noqa: S108
+        if worker.code_config_map:
+            mounts.append({"name": "rocketfleet-code", "mountPath": _CODE, "readOnly": True})
+        if _keeps_offsets(group):
+            mounts.append({"name": "rocketfleet-offsets", "mountPath": _OFFSETS})
+    return mounts
+
+
+def _keeps_offsets(group: ConsumerGroup) -> bool:
+    """Whether offsets lie in the pod (Broadcasting), at a place for which the template has no volume of its own."""
+    return group.spec.message_model is MessageModel.BROADCASTING and not _has_mount(group, _OFFSETS)
+
+
+def _has_mount(group: ConsumerGroup, path: str) -> bool:
+    return any(mount.get("mountPath") == path for mount in _consumer(group.spec.template).get("volumeMounts") or ())
+
+
+def _by_key(key: str, theirs: Iterable[Manifest], ours: list[Manifest]) -> list[Manifest]:
+    """Ours, and theirs that are called otherwise: Kubernetes refuses a list with the same key twice."""
+    taken = {entry[key] for entry in ours}
+    return [*ours, *(entry for entry in theirs if entry.get(key) not in taken)]
+
+
+def _written_spec(template: Template | None) -> Manifest:
+    return dict(template.spec or {}) if template is not None else {}
+
+
+def _consumer(template: Template | None) -> Manifest:
+    """What the template says about the consuming container."""
+    containers = _written_spec(template).get("containers") or ()
+    return next((dict(container) for container in containers if container.get("name") == CONSUMER), {})

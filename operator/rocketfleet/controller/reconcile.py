@@ -1,0 +1,241 @@
+"""One pass over one group: look, plan, act, show. The planner decides; here is what lies between two of its plans.
+
+A pass never waits for a member: drains and rebalances are tasks beside it, and every question has its time-out. Nothing
+that a broker or a backend answers ends the loop; it is said in the status, and the next pass comes later.
+
+`reconcile` says when to look again. While something moves, that is a quarter of a second; when nothing has changed for
+a while, although not all is well, less and less often; at rest twice a minute. Whoever hears of a change wakes the
+group earlier.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.spec import Engine
+from rocketfleet.api.status import ConsumerGroupStatus, LastRebalance
+from rocketfleet.controller import rebalance_tracking
+from rocketfleet.controller import status as statuses
+from rocketfleet.controller.actions import Action, Emit, Event, Reason, RequestDrain, TellMembers
+from rocketfleet.controller.apply import Applier
+from rocketfleet.controller.backend import Backend, BackendError
+from rocketfleet.controller.brokers import BrokerAccess
+from rocketfleet.controller.group_memory import Memory
+from rocketfleet.controller.observe import Observation, Observer
+from rocketfleet.controller.plan import plan
+from rocketfleet.controller.snapshot import Snapshot
+from rocketfleet.controller.wanted import balanced, desired_replicas, shares_queues
+from rocketfleet.controller.worker_calls import WorkerCalls
+
+_log = logging.getLogger(__name__)
+MOVING = 0.25
+SLOWER = ((10.0, MOVING), (60.0, 1.0))  # nothing has changed for less than this → look again after that
+SLOWEST = 5.0
+AT_REST = 30.0
+TELL_AGAIN = 3.0  # seconds after which members that have not shared out the queues are told again
+LONGEST_PAUSE = 30.0
+_ONGOING = (RequestDrain, TellMembers, Emit)  # wanted again and again until what they are about has happened
+
+Key = tuple[str, str]
+
+
+class Reconciler:
+    """Looks after groups. One pass over one group at a time; passes over different groups may run side by side."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        brokers: BrokerAccess,
+        *,
+        workers: WorkerCalls | None = None,
+        default_image: str = "",
+        wake: Callable[[Key], None] = lambda key: None,
+        clock: Callable[[], float] = time.time,
+        completed: Callable[[ConsumerGroup, rebalance_tracking.Rebalanced], None] = lambda group, done: None,
+    ) -> None:
+        workers = workers or WorkerCalls()
+        self._backend = backend
+        self._brokers = brokers
+        self._clock = clock
+        self._completed = completed
+        self._observer = Observer(backend, brokers, workers, default_image)
+        self._applier = Applier(backend, workers, wake, clock)
+        self._memories: dict[Key, Memory] = {}
+
+    async def reconcile(self, group: ConsumerGroup) -> float:
+        """One pass. Returns the seconds until the next look is due."""
+        memory = await self._memory(group)
+        now = self._clock()
+        try:
+            observation = await self._observer.look(group, memory, now)
+        except BackendError as error:
+            memory.failures += 1
+            _log.warning("%s: %s", "/".join(group.key), error)
+            return min(LONGEST_PAUSE, 2.0 ** min(memory.failures, 10))
+        snapshot = observation.snapshot
+        actions = plan(group, snapshot, now)
+        failures = await self._applier.apply(group, actions, observation, memory)
+        for failure in failures:
+            _log.warning("%s: %s", "/".join(group.key), failure)
+        memory.last_desired = desired_replicas(group, snapshot)
+        events = self._track(group, observation, memory, now)
+        await self._show(group, observation, memory, failures, events)
+        return self._pause(group, observation, memory, actions, failures, now)
+
+    async def forget(self, key: Key) -> None:
+        """The object is gone, or no longer ours."""
+        memory = self._memories.pop(key, None)
+        if memory is not None:
+            await _cancel(memory)
+        await self._brokers.forget(key)
+
+    async def close(self) -> None:
+        """End what is under way. Workers that were asked to drain go on by themselves."""
+        await asyncio.gather(*(self.forget(key) for key in list(self._memories)))
+
+    async def _memory(self, group: ConsumerGroup) -> Memory:
+        memory = self._memories.get(group.key)
+        if memory is not None and memory.uid != group.metadata.uid:
+            await _cancel(memory)
+            memory = None
+        if memory is None:
+            memory = self._memories[group.key] = Memory(group.metadata.uid)
+        return memory
+
+    # -- between two plans --------------------------------------------------------------------------------------------
+
+    def _track(self, group: ConsumerGroup, observation: Observation, memory: Memory, now: float) -> list[Event]:
+        """What a look tells that no single snapshot can."""
+        snapshot, events = observation.snapshot, list[Event]()
+        whole = balanced(group, snapshot)
+        if whole:
+            memory.unbalanced_since = None
+        elif memory.unbalanced_since is None:
+            memory.unbalanced_since = now
+        if snapshot.reachable and memory.telling and not _telling(memory):
+            in_vain = not whole and now - max(memory.told_at, memory.unbalanced_since or now) > TELL_AGAIN
+            failed = memory.told != memory.telling and now - memory.told_at > TELL_AGAIN
+            if in_vain or failed:
+                memory.told, memory.telling = frozenset(), frozenset()
+        if shares_queues(group):
+            owners = {} if snapshot.ownership is None else snapshot.ownership.owners
+            queues = snapshot.queues or frozenset()
+            seen = rebalance_tracking.Seen(
+                snapshot.members,
+                {queue: them for queue, them in owners.items() if queue in queues},
+                balanced=whole,
+                agreed=observation.agreed,
+            )
+            memory.tracking, done = rebalance_tracking.track(memory.tracking, seen, now)
+            if done is not None:
+                events.append(self._rebalanced(group, memory, done, now))
+        if snapshot.reachable is False and memory.reachable is not False:
+            events.append(Event(Reason.UNREACHABLE, observation.trouble or "no broker answers", warning=True))
+        memory.reachable = snapshot.reachable
+        return events
+
+    def _rebalanced(
+        self, group: ConsumerGroup, memory: Memory, done: rebalance_tracking.Rebalanced, now: float
+    ) -> Event:
+        memory.last_rebalance = LastRebalance(
+            generation=group.metadata.generation,
+            reason=done.reason,
+            moved=done.moved,
+            seconds=round(done.seconds, 3),
+            completed_at=statuses.timestamp(now),
+        )
+        self._completed(group, done)
+        text = f"{done.reason}: each queue has one owner after {done.seconds:.1f} s, {done.moved} queues moved"
+        return Event(Reason.REBALANCED, text)
+
+    async def _show(
+        self,
+        group: ConsumerGroup,
+        observation: Observation,
+        memory: Memory,
+        failures: Sequence[str],
+        events: Sequence[Event],
+    ) -> None:
+        """Events and status. If they cannot be written, the next pass tries again."""
+        before = memory.status or group.status or ConsumerGroupStatus()
+        known = statuses.Memory(
+            prepared=memory.prepared,
+            last_rebalance=memory.last_rebalance,
+            last_drain=memory.last_drain,
+            broker_trouble=observation.trouble,
+            trouble=failures[0] if failures else None,
+        )
+        status = statuses.status_of(group, observation.snapshot, known, before, self._clock())
+        try:
+            for event in events:
+                await self._backend.emit(group, event)
+            if statuses.differs(before, status):
+                await self._backend.write_status(group, as_json(status))
+                memory.status = status
+        except BackendError as error:
+            _log.warning("%s: %s", "/".join(group.key), error)
+
+    # -- when to look again -------------------------------------------------------------------------------------------
+
+    def _pause(
+        self,
+        group: ConsumerGroup,
+        observation: Observation,
+        memory: Memory,
+        actions: Sequence[Action],
+        failures: Sequence[str],
+        now: float,
+    ) -> float:
+        snapshot = observation.snapshot
+        memory.failures = memory.failures + 1 if failures or snapshot.reachable is False else 0
+        digest = _digest(snapshot)
+        if digest != memory.seen or any(not isinstance(action, _ONGOING) for action in actions):
+            memory.seen, memory.seen_since = digest, now
+        if at_rest(group, observation, memory, actions):
+            return AT_REST
+        if memory.failures:
+            return min(LONGEST_PAUSE, MOVING * 2.0 ** min(memory.failures, 10))
+        unchanged = now - memory.seen_since
+        return next((pause for limit, pause in SLOWER if unchanged < limit), SLOWEST)
+
+
+def at_rest(group: ConsumerGroup, observation: Observation, memory: Memory, actions: Sequence[Action]) -> bool:
+    """Whether nothing is under way and nothing is missing."""
+    snapshot = observation.snapshot
+    if memory.tasks or memory.failures or any(not isinstance(action, Emit) for action in actions):
+        return False
+    if len(snapshot.pods) != desired_replicas(group, snapshot):
+        return False
+    if any(pod.leaving or not pod.ready for pod in snapshot.pods):
+        return False
+    if group.spec.engine is Engine.CONTAINER and len(snapshot.members or ()) < len(snapshot.pods):
+        return False  # somebody's own consumer may count as ready before it has joined
+    return not snapshot.pods or balanced(group, snapshot)
+
+
+def as_json(status: ConsumerGroupStatus) -> dict[str, Any]:
+    """The status as it is written."""
+    return status.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _digest(snapshot: Snapshot) -> object:
+    """What changes when something moves."""
+    pods = tuple((pod.uid, pod.phase, pod.ready, pod.drain, pod.deleting, pod.trouble) for pod in snapshot.pods)
+    owners = None
+    if snapshot.ownership is not None:
+        owners = tuple(sorted((queue, tuple(sorted(them))) for queue, them in snapshot.ownership.owners.items()))
+    return pods, snapshot.members, owners, snapshot.reachable, snapshot.prepared, snapshot.revision
+
+
+def _telling(memory: Memory) -> bool:
+    return any(name.startswith("tell ") for name in memory.tasks)
+
+
+async def _cancel(memory: Memory) -> None:
+    tasks = list(memory.tasks.values())
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,72 @@
+"""A manifest as the settings of one worker, and the name that this worker has at the broker.
+
+All members of a group get the same settings, so that they agree on subscriptions and strategy, with two exceptions that
+go by the ordinal: with Config each member is told its own queues, with MachineRoomNearby each has a room, which is the
+beginning of its client id.
+"""
+
+from typing import Any
+
+from rocketfleet.api.allocation import Allocation, Strategy
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.worker.identity import POD_NAME_VARIABLE, POD_UID_VARIABLE, choose_client_id, process_client_id
+
+DEFAULT_SEPARATOR = "@"  # the worker's, between a room and what follows it
+
+
+def settings_of(group: ConsumerGroup, ordinal: int) -> dict[str, Any]:
+    """The worker's settings file. What the manifest leaves open is left out: its defaults stand with the worker."""
+    spec = group.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    settings: dict[str, Any] = {"groupName": group.group_name}
+    for key in (
+        "subscriptions",
+        "messageModel",
+        "consumeMode",
+        "consumeFromWhere",
+        "consumeTimestamp",
+        "initialOffset",
+    ):
+        if key in spec:
+            settings[key] = spec[key]
+    settings["allocation"] = _allocation(group.spec.allocation, spec["allocation"], ordinal)
+    settings["consume"] = spec["consume"]
+    settings["rebalance"] = spec["rebalance"]
+    settings["shutdown"] = {"drainTimeoutSeconds": spec["shutdown"]["drainTimeoutSeconds"]}
+    return settings
+
+
+def _allocation(allocation: Allocation, written: dict[str, Any], ordinal: int) -> dict[str, Any]:
+    # memberRooms and assignments are about all members; a worker knows only of itself.
+    own = {key: value for key, value in written.items() if key not in ("memberRooms", "assignments")}
+    if allocation.strategy is Strategy.CONFIG:
+        own["queues"] = [
+            queue.model_dump(mode="json", by_alias=True)
+            for assignment in allocation.assignments or ()
+            if assignment.ordinal == ordinal
+            for queue in assignment.queues
+        ]
+    return own
+
+
+def room_prefix_of(group: ConsumerGroup, ordinal: int) -> str:
+    """What a client id begins with, so that it tells its member's room. Empty where rooms play no part."""
+    allocation = group.spec.allocation
+    if allocation.strategy is not Strategy.MACHINE_ROOM_NEARBY or not allocation.member_rooms:
+        return ""
+    room = allocation.member_rooms[ordinal % len(allocation.member_rooms)]
+    return room + (allocation.separator or DEFAULT_SEPARATOR)
+
+
+def client_id_of(group: ConsumerGroup, ordinal: int, pod_name: str, uid: str) -> str:
+    """The client id of a pod's worker; with several processes, what their ids begin with."""
+    own = choose_client_id(None, {POD_NAME_VARIABLE: pod_name, POD_UID_VARIABLE: uid})
+    return room_prefix_of(group, ordinal) + own
+
+
+def client_ids_of(group: ConsumerGroup, ordinal: int, pod_name: str, uid: str) -> tuple[str, ...]:
+    """The client ids of all members in a pod, as its worker makes them."""
+    client_id = client_id_of(group, ordinal, pod_name, uid)
+    processes = group.spec.worker.processes if group.spec.worker is not None else 1
+    if processes == 1:
+        return (client_id,)
+    return tuple(process_client_id(client_id, process) for process in range(processes))

@@ -1,0 +1,116 @@
+"""`rocketfleet run` as people use it: a file that is edited, a run that is killed, Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.broker.cluster import Cluster
+
+from rocketfleet.controller.local_files import read_json
+from rocketfleet.devbroker.process import began
+
+PATIENCE = 40.0
+MANIFEST = """\
+apiVersion: rocketfleet.io/v1alpha1
+kind: ConsumerGroup
+metadata: {name: %(name)s}
+spec:
+  cluster: {nameServers: ["%(name_server)s"]}
+  subscriptions: [{topic: %(topic)s}]
+  replicas: %(replicas)s
+  worker: {handler: "mine:handle", path: handlers}
+"""
+
+
+class Run:
+    """A `rocketfleet run` in a directory of its own."""
+
+    def __init__(self, directory: Path, broker: Cluster, topic: str) -> None:
+        self.directory = directory
+        self._facts = {"name_server": broker.name_server, "topic": topic, "name": topic}
+        self.process: subprocess.Popen[bytes] | None = None
+        (directory / "handlers").mkdir()
+        (directory / "handlers" / "mine.py").write_text("def handle(message):\n    pass\n")
+
+    def write(self, replicas: object) -> None:
+        draft = self.directory / "draft"
+        draft.write_text(MANIFEST % {**self._facts, "replicas": replicas})
+        draft.replace(self.directory / "group.yaml")
+
+    def start(self) -> None:
+        with (self.directory / "output").open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "rocketfleet.cli.main", "run", "-f", "group.yaml", "-v"],
+                cwd=self.directory,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        return (self.directory / "output").read_text()
+
+    def pids(self) -> set[int]:
+        records = (read_json(path) for path in self.directory.rglob("pod.json"))
+        return {record["process"]["pid"] for record in records if record is not None and record["process"]}
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {what}\n{self.output}"
+            time.sleep(0.05)
+
+    def end(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+
+@pytest.fixture
+def run(broker: Cluster, topic: str, tmp_path: Path) -> Iterator[Run]:
+    made = Run(tmp_path, broker, topic)
+    yield made
+    pids = made.pids()
+    if made.process is not None and made.process.poll() is None:
+        made.end(signal.SIGKILL)
+    for pid in pids:
+        try:
+            os.killpg(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def test_edits_are_followed_a_killed_run_is_continued_and_ctrl_c_drains(run: Run) -> None:
+    run.write(1)
+    run.start()
+    run.until(lambda: "1/1 ready  queues 8/8" in run.output, "one member owns everything")
+    run.write("a few")
+    run.until(lambda: "the manifests are wrong" in run.output, "the broken edit is said")
+    assert len(run.pids()) == 1
+    run.write(2)
+    run.until(lambda: "2/2 ready  queues 8/8" in run.output, "the edit is followed")
+    pids = run.pids()
+
+    run.end(signal.SIGKILL)
+    run.start()
+    run.until(lambda: run.output.count("2/2 ready") >= 2, "the next run has found the members")
+    assert run.pids() == pids
+
+    assert run.end(signal.SIGINT) == 0, run.output
+    assert "all members are drained" in run.output
+    assert run.pids() == set()
+    assert [pid for pid in pids if began(pid) is not None] == []
+
+
+def test_a_wrong_manifest_ends_at_once_with_sentences(run: Run) -> None:
+    run.write(-1)
+    run.start()
+    assert run.process is not None
+    assert run.process.wait(PATIENCE) == 2
+    assert "spec.replicas" in run.output

@@ -1,0 +1,145 @@
+"""The images under test, built once for what they are made of and put where the cluster finds them.
+
+The tag is a hash of the content, so that a run after no change builds nothing. Wheels are made on this machine and
+copied in: a build in a container may not reach a package index. The base images come from kind-cluster, out of Debian
+packages; E2E_BASE_IMAGE (Python) and E2E_JAVA_IMAGE (Python and Java) take others. A cluster that is not kind's needs a
+registry that both we and it can reach: E2E_REGISTRY.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.provision import programs, tool
+
+from rocketfleet.devbroker.jars import cache_directory, provide_jars
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent
+PYTHON_BASE, JAVA_BASE = "rocketfleet/python-base:local", "rocketfleet/python-java-base:local"
+TARGET_PYTHON = "3.11"  # of the base image
+
+
+@dataclass(frozen=True)
+class Images:
+    """What is deployed. `worker_next` is the worker by another name: something to roll to."""
+
+    worker: str
+    worker_next: str
+    operator: str
+    rocketmq: str
+
+
+def provide_images(kind: str | None) -> Images:
+    """Build what is missing, and give it to the cluster."""
+    bases = _bases()
+    sources = [ROOT / "Dockerfile", ROOT / "pyproject.toml", *_files(ROOT / "operator")]
+    ours = digest(sources, _identity(bases[0]))
+    jars = provide_jars()
+    theirs = digest([*_files(HERE / "rocketmq"), jars / "verified.json"], _identity(bases[1]))
+    prefix = os.environ.get("E2E_REGISTRY", "rocketfleet")
+    images = Images(
+        worker=f"{prefix}/worker:e2e-{ours}",
+        worker_next=f"{prefix}/worker:e2e-{ours}-next",
+        operator=f"{prefix}/operator:e2e-{ours}",
+        rocketmq=f"{prefix}/rocketmq:e2e-{theirs}",
+    )
+    missing = [target for target in ("worker", "operator") if not _exists(getattr(images, target))]
+    if missing:
+        _build_ours({target: getattr(images, target) for target in missing}, bases[0])
+    if not _exists(images.rocketmq):
+        _build_rocketmq(images.rocketmq, bases[1], jars)
+    _run("docker", "tag", images.worker, images.worker_next)
+    every = (images.worker, images.worker_next, images.operator, images.rocketmq)
+    if kind is not None:
+        _run(str(programs() / "kind"), "load", "docker-image", *every, "--name", kind)
+    elif os.environ.get("E2E_REGISTRY"):
+        for image in every:
+            _run("docker", "push", image)
+    return images
+
+
+def digest(files: Iterable[Path], *more: str) -> str:
+    """A short name for the content of files."""
+    state = hashlib.sha256("\0".join(more).encode())
+    for file in sorted(files):
+        state.update(f"{file.name}\0".encode() + file.read_bytes())
+    return state.hexdigest()[:12]
+
+
+def _files(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+
+
+def _bases() -> tuple[str, str]:
+    """The base images: given ones, or ours."""
+    given = os.environ.get("E2E_BASE_IMAGE"), os.environ.get("E2E_JAVA_IMAGE")
+    if not all(given):
+        tool("base-image", "--java")
+    return given[0] or PYTHON_BASE, given[1] or JAVA_BASE
+
+
+def _build_ours(targets: dict[str, str], base: str) -> None:
+    with tempfile.TemporaryDirectory(dir=cache_directory()) as directory:
+        context = Path(directory)
+        for name in ("Dockerfile", ".dockerignore", "pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, context)
+        shutil.copytree(ROOT / "operator", context / "operator", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(_wheels(), context / "wheels")
+        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+        _run(*pip, "--wheel-dir", str(context / "wheels"), str(ROOT))
+        for target, tag in targets.items():
+            _run(
+                "docker", "build", "--quiet", "--target", target, "--build-arg", f"BASE_IMAGE={base}",
+                "--tag", tag, str(context),
+            )  # fmt: skip
+
+
+def _wheels() -> Path:
+    """The wheels of all that the operator needs, from the cache or the package index."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["operator"]]
+    directory = cache_directory() / f"wheels-{hashlib.sha256(' '.join(sorted(wanted)).encode()).hexdigest()[:12]}"
+    if not directory.exists():
+        part = directory.with_suffix(f".{os.getpid()}.part")
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+        _run(*pip, "--python-version", TARGET_PYTHON, "--dest", str(part), *wanted)
+        part.rename(directory)
+    return directory
+
+
+def _build_rocketmq(tag: str, base: str, jars: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=cache_directory()) as directory:
+        context = Path(directory)
+        for name in ("Dockerfile", "start"):
+            shutil.copy(HERE / "rocketmq" / name, context)
+        (context / "lib").mkdir()
+        for jar in jars.glob("*.jar"):
+            os.link(jar, context / "lib" / jar.name)
+        source = HERE / "rocketmq" / "Member.java"
+        compiler = ["javac", "--release", "17", "-proc:none", "-nowarn", "-d", str(context / "classes")]
+        _run(*compiler, "-cp", f"{jars}/*", str(source))
+        _run("docker", "build", "--quiet", "--build-arg", f"BASE_IMAGE={base}", "--tag", tag, str(context))
+
+
+def _identity(image: str) -> str:
+    """What an image's name stands for at the moment; one that is yet to be pulled is known by its name only."""
+    command = ["docker", "image", "inspect", "--format", "{{.Id}}", image]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or image
+
+
+def _exists(image: str) -> bool:
+    return subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode == 0
+
+
+def _run(*command: str) -> None:
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise AssertionError(f"`{' '.join(command)}` ended with {answer.returncode}:\n{answer.stdout}{answer.stderr}")

@@ -1,0 +1,70 @@
+"""The operator as a helm release: installed into a namespace that enforces the restricted pod security level."""
+
+import subprocess
+from pathlib import Path
+
+from tests.cluster.images import Images
+from tests.cluster.kube import Kube, Manifest, is_ready, name_of, until
+
+CHART = Path(__file__).resolve().parents[2] / "helm" / "rocketfleet"
+NAMESPACE = "rocketfleet-system"
+NAME = "rocketfleet"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/consumergroups.rocketfleet.io"
+REPLICAS = 2
+_SELECTOR = "app.kubernetes.io/component=operator"
+
+
+class Release:
+    """`helm install rocketfleet`, two replicas."""
+
+    def __init__(self, kube: Kube, images: Images) -> None:
+        self.kube = kube
+        self._values = {
+            "replicas": str(REPLICAS),
+            "image.repository": images.operator.rpartition(":")[0],
+            "image.tag": images.operator.rpartition(":")[2],
+            "workerImage.repository": images.worker.rpartition(":")[0],
+            "workerImage.tag": images.worker.rpartition(":")[2],
+        }
+
+    def install(self, chart: Path = CHART, **more: str) -> str:
+        """Install or upgrade, and wait until it is ready. `a__b=…` is the value a.b."""
+        self.kube.namespace(NAMESPACE)
+        values = self._values | {name.replace("__", "."): value for name, value in more.items()}
+        settings = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
+        return self.kube.helm(
+            "upgrade", "--install", NAME, str(chart), "-n", NAMESPACE, *settings, "--wait", "--timeout=5m"
+        )
+
+    def uninstall(self) -> None:
+        self.kube.helm("uninstall", NAME, "-n", NAMESPACE, "--wait")
+
+    def pods(self) -> list[Manifest]:
+        return self.kube.pods(NAMESPACE, _SELECTOR)
+
+    def leader(self) -> str:
+        """The pod that holds the Lease."""
+
+        def holder() -> str | None:
+            lease = self.kube.get(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}")
+            identity = ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
+            running = [name_of(pod) for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]]
+            return next((name for name in running if name in identity), None)
+
+        return until(holder, "an operator leads")
+
+    def kill_leader(self) -> str:
+        """Kill the leader without a word; its name."""
+        leader = self.leader()
+        self.kube.kubectl("delete", "pod", "-n", NAMESPACE, leader, "--force", "--grace-period=0")
+        return leader
+
+    def mend(self) -> None:
+        """Two operators are ready and one of them leads: what a test has broken is whole again."""
+        until(lambda: sum(map(is_ready, self.pods())) == REPLICAS, "both operators are ready", 180.0)
+        self.leader()
+
+
+def docker(*arguments: str) -> None:
+    """Do something to a node of kind."""
+    subprocess.run(["docker", *arguments], check=True, capture_output=True, timeout=120)

@@ -1,0 +1,109 @@
+"""Day two: the commands of `kubectl rocketfleet`, run in a pod, where brokers can be reached."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.cluster.images import Images
+from tests.cluster.kube import Kube, is_ready, name_of, until
+from tests.cluster.platform import restricted
+from tests.cluster.scene import GROUP, QUEUES, Scene
+
+ACCOUNT = "desk"
+
+
+class Desk:
+    """A pod with the operator's image and the rights of somebody who may edit the namespace."""
+
+    def __init__(self, kube: Kube, scene: Scene, image: str) -> None:
+        self._kube = kube
+        self._namespace = scene.name
+        container = {
+            "name": "desk",
+            "image": image,
+            "command": ["python3", "-c", "import signal; signal.pause()"],
+            "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+        }
+        spec = restricted(
+            {
+                "containers": [container],
+                "serviceAccountName": ACCOUNT,
+                "volumes": [{"name": "tmp", "emptyDir": {}}],
+                "terminationGracePeriodSeconds": 0,
+            }
+        )
+        kube.apply(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}},
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "RoleBinding",
+                "metadata": {"name": ACCOUNT},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+                "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": scene.name}],
+            },
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "desk"}, "spec": spec},
+            namespace=scene.name,
+        )
+        until(
+            lambda: any(is_ready(pod) and name_of(pod) == "desk" for pod in kube.pods(scene.name)), "the desk is ready"
+        )
+
+    def run(self, *arguments: str) -> str:
+        return self._kube.exec(self._namespace, "desk", "rocketfleet", *arguments, timeout=180.0)
+
+    def read(self, *arguments: str) -> Any:
+        return json.loads(self.run(*arguments, "-o", "json"))
+
+
+@pytest.fixture
+def desk(kube: Kube, scene: Scene, images: Images) -> Desk:
+    scene.start(replicas=2)
+    return Desk(kube, scene, images.operator)
+
+
+def test_looking_at_a_group(desk: Desk, scene: Scene) -> None:
+    assert GROUP in desk.run("status")
+    assert GROUP in desk.run("status", GROUP)
+    assert [member["pod"] for member in desk.read("members", GROUP)] == [f"{GROUP}-0", f"{GROUP}-1"]
+    lag = desk.read("lag", GROUP)
+    assert len([row for row in lag["queues"] if row["topic"] == scene.name]) == QUEUES
+    assert scene.finish().good
+
+
+def test_draining_and_rebalancing_by_hand(desk: Desk, scene: Scene) -> None:
+    before = scene.pod(1)
+    assert before is not None
+    desk.run("drain", f"{GROUP}-1", "--wait")
+    scene.settle(2)
+    after = scene.pod(1)
+    assert after is not None
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    desk.run("rebalance", GROUP)
+    scene.settle(2)
+    scene.hold()
+    assert scene.finish().good
+
+
+def test_offsets_are_saved_moved_and_restored(desk: Desk, scene: Scene) -> None:
+    scene.drain_off()
+    scene.apply(scene.manifest(replicas=2, suspend=True))
+    until(lambda: not scene.pods(), "no pod is left")
+    desk.run("snapshot-offsets", GROUP, "-o", "/tmp/before.json")
+    ends = {
+        queue: place["committed"] for queue, place in scene.platform.facts(scene.name, scene.name)["queues"].items()
+    }
+
+    desk.run("reset-offsets", GROUP, "--to", "earliest", "--dry-run")
+    assert committed(scene) == ends
+    desk.run("reset-offsets", GROUP, "--to", "earliest", "--yes")
+    assert set(committed(scene).values()) == {0}
+    desk.run("restore-offsets", GROUP, "/tmp/before.json", "--yes")
+    assert committed(scene) == ends
+    scene.delete()
+    scene.nothing_left()
+
+
+def committed(scene: Scene) -> dict[str, int]:
+    return {
+        queue: place["committed"] for queue, place in scene.platform.facts(scene.name, scene.name)["queues"].items()
+    }

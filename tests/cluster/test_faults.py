@@ -1,0 +1,96 @@
+"""What breaks: pods, operators, brokers. Nothing is lost; what was going on goes on."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.cluster.kube import Kube, name_of, until
+from tests.cluster.operator_release import NAMESPACE, Release
+from tests.cluster.scene import GROUP, Scene
+
+SLOW = 3.0  # seconds of a handler, so that a drain has a middle
+
+
+def test_delete_pod_by_force(kube: Kube, scene: Scene) -> None:
+    scene.start(replicas=3)
+    killed = scene.now()
+    before = scene.pod(1)
+    assert before is not None
+    kube.kubectl("delete", "pod", "-n", scene.name, f"{GROUP}-1", "--force", "--grace-period=0")
+    scene.settle(3)
+    after = scene.pod(1)
+    assert after is not None
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    scene.consumes_on(killed, 200)
+    assert not scene.finish().out_of_order
+
+
+def test_delete_pod_in_good_order_repeats_nothing(kube: Kube, scene: Scene) -> None:
+    scene.start(replicas=3)
+    kube.kubectl("delete", "pod", "-n", scene.name, f"{GROUP}-0", "--wait=false")
+    before = scene.now()
+    scene.settle(3)
+    scene.consumes_on(before, 200)
+    assert scene.finish().good
+
+
+def test_operator_killed_in_the_middle_of_a_drain(
+    make_scene: Callable[..., Scene], kube: Kube, release: Release
+) -> None:
+    scene = make_scene(handler_seconds=SLOW)
+    scene.start(replicas=3)
+    kube.kubectl("scale", "-n", scene.name, f"cg/{GROUP}", "--replicas=1")
+
+    def marked() -> bool:
+        return any("rocketfleet.io/drain" in pod["metadata"].get("annotations", {}) for pod in scene.pods())
+
+    until(marked, "a pod is marked for its drain")
+    assert len(scene.pods()) == 3, "the drain was over before the operator could be killed"
+    release.kill_leader()
+    scene.settle(1)
+    # 32 keys wait behind handlers of three seconds, on one pod now: more pods, or it takes long.
+    scene.apply(scene.manifest(replicas=4, template=quick(scene)))
+    scene.settle(4)
+    assert scene.finish().good
+
+
+def quick(scene: Scene) -> dict[str, object]:
+    """A template with a quick handler."""
+    return {"spec": {"containers": [{"name": "consumer", "env": scene.variables(HANDLER_SECONDS="0")}]}}
+
+
+def test_a_standby_takes_over_within_seconds(scene: Scene, release: Release) -> None:
+    scene.start(replicas=1)
+    killed = release.kill_leader()
+    began = time.monotonic()
+    until(lambda: release.leader() != killed, "another operator leads")
+    print(f"another operator led after {time.monotonic() - began:.1f} s")
+    scene.scale(3)
+    scene.hold()
+    assert scene.finish().good
+
+
+def test_both_operators_gone_and_back(kube: Kube, scene: Scene, release: Release) -> None:
+    scene.start(replicas=2)
+    kube.kubectl("scale", "-n", NAMESPACE, "deployment/rocketfleet", "--replicas=0")
+    until(lambda: not release.pods(), "no operator is left")
+    kube.kubectl("scale", "-n", scene.name, f"cg/{GROUP}", "--replicas=4")
+    scene.hold()  # consuming goes on
+    assert len(scene.pods()) == 2
+    kube.kubectl("scale", "-n", NAMESPACE, "deployment/rocketfleet", "--replicas=2")
+    scene.settle(4)
+    assert scene.finish().good
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["in-good-order", "killed"])
+def test_broker_restarted(scene: Scene, kill: bool) -> None:
+    scene.start(replicas=3)
+    before = {name_of(pod): pod["metadata"]["uid"] for pod in scene.pods()}
+    scene.platform.restart_broker(kill=kill)
+    scene.consumes_on(scene.now(), 200)
+    scene.settle(3)
+    assert {name_of(pod): pod["metadata"]["uid"] for pod in scene.pods()} == before, "pods were replaced for nothing"
+    verdict = scene.finish()
+    if not kill:  # a killed broker forgets the commits of its last five seconds
+        assert not verdict.repeated
+        assert not verdict.out_of_order

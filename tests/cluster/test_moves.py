@@ -1,0 +1,104 @@
+"""What is done on purpose, under live traffic: nothing is lost, nothing comes twice, nothing is out of order."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.cluster.images import Images
+from tests.cluster.kube import Kube, name_of, until
+from tests.cluster.scene import GROUP, Scene
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("mode", ["Orderly", "Concurrent"])
+def test_scale_2_to_6_to_1(make_scene: Callable[..., Scene], mode: str) -> None:
+    scene = make_scene(mode=mode)
+    scene.start(replicas=2)
+    for replicas in (6, 1):
+        group = scene.scale(replicas)
+        assert group["status"]["lastRebalance"]["seconds"] >= 0
+        scene.hold()
+    assert group["status"]["lastDrain"]["verified"] is True
+    reasons = [reason for reason, _ in scene.events()]
+    assert reasons.count("Drained") == 5
+    assert "RebalanceCompleted" in reasons
+    verdict = scene.finish()
+    assert not verdict.repeated
+    if mode == "Orderly":
+        assert not verdict.out_of_order
+
+
+@pytest.mark.core
+def test_rolling_update_to_another_image(scene: Scene, images: Images) -> None:
+    scene.start(replicas=3)
+    before = {name_of(pod): pod["metadata"]["uid"] for pod in scene.pods()}
+    worker = {"handler": "handler:handle", "codeConfigMap": "code", "image": images.worker_next}
+    scene.apply(scene.manifest(replicas=3, worker=worker))
+    scene.settle(3)
+    after = {name_of(pod): pod for pod in scene.pods()}
+    assert after.keys() == before.keys()
+    for name, pod in after.items():
+        assert pod["metadata"]["uid"] != before[name]
+        assert pod["spec"]["containers"][0]["image"] == images.worker_next
+    scene.hold()
+    assert scene.finish().good
+
+
+def test_rolling_update_with_surge_by_a_variable(scene: Scene) -> None:
+    scene.start(replicas=2)
+    template = {"spec": {"containers": [{"name": "consumer", "env": scene.variables(RELEASE="2")}]}}
+    scene.apply(scene.manifest(replicas=2, template=template, update={"surge": 1}))
+
+    def rolled() -> bool:
+        variables = [pod["spec"]["containers"][0]["env"] for pod in scene.pods()]
+        return all({"name": "RELEASE", "value": "2"} in env for env in variables)
+
+    until(rolled, "all pods have the new variable")
+    scene.settle(2)
+    scene.hold()
+    assert scene.finish().good
+
+
+def test_suspend_and_resume(scene: Scene) -> None:
+    scene.start(replicas=2)
+    scene.apply(scene.manifest(replicas=2, suspend=True))
+    until(lambda: not scene.pods(), "no pod is left")
+    scene.nothing_left()
+    scene.offsets_are_what_was_handled(scene.ledger())
+    scene.apply(scene.manifest(replicas=2))
+    scene.settle(2)
+    assert scene.finish().good
+
+
+@pytest.mark.core
+def test_delete_under_load_then_begin_again_where_it_ended(scene: Scene) -> None:
+    scene.start(replicas=3)
+    scene.hold()
+    scene.delete()
+    scene.nothing_left()
+    ledger = scene.ledger()
+    scene.offsets_are_what_was_handled(ledger)
+    assert not ledger.ended  # the traffic went on all the time
+    scene.apply(scene.manifest(replicas=2))  # deletionPolicy Retain: the offsets are still there
+    scene.settle(2)
+    assert scene.finish().good
+
+
+def test_delete_under_load_with_the_group(kube: Kube, scene: Scene) -> None:
+    scene.start(replicas=2, deletionPolicy="Delete")
+    scene.hold()
+    scene.delete()
+    scene.nothing_left()
+    assert not scene.ledger().verdict().repeated
+    groups = scene.platform.rocketfleet("group", "list", "-o", "json")
+    assert f'"{scene.name}"' not in groups
+    assert kube.group(scene.name, GROUP) is None
+
+
+def test_deleting_the_namespace_under_load_ends(kube: Kube, scene: Scene) -> None:
+    scene.start(replicas=2)
+    scene.hold()
+    kube.kubectl("delete", "namespace", scene.name, "--wait=false")
+    until(lambda: kube.get(f"/api/v1/namespaces/{scene.name}") is None, "the namespace is gone", 180.0)
+    ledger = scene.ledger()
+    assert not ledger.verdict().repeated
+    assert not scene.platform.facts(scene.name, scene.name)["members"]

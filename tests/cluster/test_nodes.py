@@ -1,0 +1,61 @@
+"""Nodes that are drained, stopped, and come back."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.cluster.kube import Kube, Manifest, name_of, until
+from tests.cluster.operator_release import docker
+from tests.cluster.platform import Platform
+from tests.cluster.provision import Provision
+from tests.cluster.scene import Scene
+
+NODE_GONE = 240.0  # Kubernetes itself takes 50 s to notice, then come the pods' tolerations and grace periods
+
+
+@pytest.fixture
+def node(kube: Kube, platform: Platform) -> Iterator[str]:
+    """A node that may be disturbed; afterwards all take pods again."""
+    nodes = sorted(kube.ready_nodes() - {platform.home})
+    assert len(nodes) >= 2, "these tests need two nodes besides the one that RocketMQ runs on"
+    yield nodes[0]
+    kube.kubectl("uncordon", nodes[0])
+    until(lambda: kube.ready_nodes() >= set(nodes), "all nodes are ready", 180.0)
+
+
+def on(pods: list[Manifest], node: str) -> list[str]:
+    return [name_of(pod) for pod in pods if pod["spec"].get("nodeName") == node]
+
+
+@pytest.mark.core
+def test_kubectl_drain_of_a_node(kube: Kube, scene: Scene, node: str) -> None:
+    scene.start(replicas=4)
+    assert on(scene.pods(), node)
+    kube.kubectl(
+        "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=200s", timeout=240.0
+    )
+    scene.settle(4)
+    assert not on(scene.pods(), node)
+    scene.hold()
+    assert scene.finish().good
+
+
+def test_a_node_is_stopped_and_comes_back(kube: Kube, scene: Scene, node: str, provision: Provision) -> None:
+    assert provision.kind, "only nodes of kind can be stopped from here"
+    scene.start(replicas=4)
+    assert on(scene.pods(), node)
+    stopped = scene.now()
+    docker("kill", node)
+    try:
+        until(lambda: node not in kube.ready_nodes(), "the node is seen to be gone")
+        scene.settle(4, NODE_GONE)
+        assert not on(scene.pods(), node)
+        scene.consumes_on(stopped, 200)
+    finally:
+        docker("start", node)
+    until(lambda: node in kube.ready_nodes(), "the node is back", 180.0)
+    scene.settle(4, NODE_GONE)
+    verdict = scene.finish()
+    assert not verdict.out_of_order
+    # What was handled but not yet committed when its node went comes again: at most one message for each of its queues
+    # in an orderly group, and what lies between two commits.
+    print(f"repeated after the node was lost: {len(verdict.repeated)}")

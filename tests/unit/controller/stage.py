@@ -1,0 +1,249 @@
+"""A group on a stage: a backend, brokers and workers that do what they are told and can be made to fail.
+
+Pods start at once and join at once unless told otherwise; queues are owned as `deal` says. Nothing here decides.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
+from rocketfleet.api.status import ConsumerGroupStatus
+from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.errors import ConnectError, RocketMQError
+from rocketfleet.controller.actions import Event
+from rocketfleet.controller.backend import BackendError, Seen
+from rocketfleet.controller.brokers import Members
+from rocketfleet.controller.group_preparation import Prepared
+from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Ownership, Phase, Pod
+from rocketfleet.controller.worker_calls import Assignment, WorkerCalls
+from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.worker.http_call import CallFailed
+
+QUEUES = tuple(MessageQueue("orders", "broker-a", number) for number in range(4))
+
+
+def group_of(replicas: int = 2, **spec: Any) -> ConsumerGroup:
+    given = {
+        "cluster": {"nameServers": ["127.0.0.1:9876"]},
+        "subscriptions": [{"topic": "orders"}],
+        "replicas": replicas,
+        "worker": {"handler": "orders:handle"},
+        **spec,
+    }
+    return ConsumerGroup.model_validate({"metadata": {"name": "orders", "uid": "u1"}, "spec": given})
+
+
+@dataclass
+class Stage:
+    """All that there is. `owners` has the member of each queue."""
+
+    group: ConsumerGroup = field(default_factory=group_of)
+    now: float = 1_000_000.0
+    pods: dict[str, Pod] = field(default_factory=dict)  # by uid
+    members: set[str] = field(default_factory=set)  # client ids at the broker
+    owners: dict[MessageQueue, set[str]] = field(default_factory=dict)
+    offsets: dict[MessageQueue, int] = field(default_factory=dict)
+    broker_error: RocketMQError | None = None
+    backend_error: str | None = None
+    unreachable: set[str] = field(default_factory=set)  # uids whose control port does not answer
+    deaf: set[str] = field(default_factory=set)  # client ids that do not answer through the broker
+    joining: set[str] = field(default_factory=set)  # uids that have not joined yet
+    hosts: dict[str, str] = field(default_factory=dict)  # uid → host
+    calls: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    written: list[Mapping[str, Any]] = field(default_factory=list)
+    released: set[str] = field(default_factory=set)
+    drained: "asyncio.Event" = field(default_factory=asyncio.Event)  # drains are answered once it is set
+    objects: bool = False
+    started: int = 0
+
+    def clock(self) -> float:
+        return self.now
+
+    def add_pod(self, ordinal: int, *, member: bool = True, **facts: Any) -> Pod:
+        uid = facts.pop("uid", f"uid-{ordinal}")
+        defaults = {"revision": "r", "created": self.now, "phase": Phase.RUNNING, "ready": True}
+        pod = Pod(name=f"orders-{ordinal}", ordinal=ordinal, uid=uid, **{**defaults, **facts})
+        self.pods[uid] = pod
+        if member:
+            self.members.add(client_id(pod))
+        return pod
+
+    def deal(self) -> None:
+        """Share the queues out between the pods that run and do not leave."""
+        able = [client_id(pod) for pod in self.pods.values() if not pod.leaving and client_id(pod) in self.members]
+        self.owners = {queue: {able[n % len(able)]} for n, queue in enumerate(QUEUES)} if able else {}
+
+    def change(self, pod: Pod, **facts: Any) -> None:
+        self.pods[pod.uid] = replace(self.pods[pod.uid], **facts)
+
+
+def client_id(pod: Pod) -> str:
+    return f"{pod.name}@{pod.uid}"
+
+
+class StageBackend:
+    """A Backend."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def _note(self, what: str) -> None:
+        self._stage.calls.append(what)
+        if self._stage.backend_error is not None:
+            raise BackendError(self._stage.backend_error)
+
+    async def look(self, group: ConsumerGroup) -> tuple[Seen, ...]:
+        if self._stage.backend_error is not None:
+            raise BackendError(self._stage.backend_error)
+        return tuple(Seen(pod, pod.uid, self._stage.hosts.get(pod.uid)) for pod in self._stage.pods.values())
+
+    async def objects_ready(self, group: ConsumerGroup) -> bool:
+        return self._stage.objects
+
+    async def ensure_objects(self, group: ConsumerGroup) -> None:
+        self._note("objects")
+        self._stage.objects = True
+
+    async def connection(self, group: ConsumerGroup) -> ClientConfig:
+        return ClientConfig("127.0.0.1:9876")
+
+    async def control_token(self, group: ConsumerGroup) -> str | None:
+        return "token"
+
+    async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> None:
+        self._note(f"create {ordinal}")
+        self._stage.started += 1
+        self._stage.add_pod(ordinal, uid=f"uid-{ordinal}-{self._stage.started}", revision=revision)
+        self._stage.deal()
+
+    async def mark_drain(self, group: ConsumerGroup, pod: Pod, mark: DrainMark) -> None:
+        self._note(f"mark {pod.name}")
+        self._stage.change(pod, drain=mark)
+
+    async def delete_pod(self, group: ConsumerGroup, pod: Pod, force: bool) -> None:
+        self._note(f"delete {pod.name}")
+        if pod.uid in self._stage.pods:
+            del self._stage.pods[pod.uid]
+
+    async def add_finalizer(self, group: ConsumerGroup) -> None:
+        self._note("finalizer")
+        metadata = self._stage.group.metadata.model_copy(update={"finalizers": [FINALIZER]})
+        self._stage.group = self._stage.group.model_copy(update={"metadata": metadata})
+
+    async def remove_finalizer(self, group: ConsumerGroup) -> None:
+        self._note("no finalizer")
+
+    async def write_status(self, group: ConsumerGroup, status: Mapping[str, Any]) -> None:
+        self._note("status")
+        self._stage.written.append(status)
+        kept = ConsumerGroupStatus.model_validate(dict(status))
+        self._stage.group = self._stage.group.model_copy(update={"status": kept})
+
+    async def emit(self, group: ConsumerGroup, event: Event) -> None:
+        self._stage.events.append(event)
+
+
+class StageBrokers:
+    """A BrokerAccess, and the GroupAccess of its one group."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.forgotten: list[Hashable] = []
+
+    async def of(self, group: ConsumerGroup, config: ClientConfig) -> "StageBrokers":
+        return self
+
+    async def forget(self, holder: Hashable) -> None:
+        self.forgotten.append(holder)
+
+    async def close(self) -> None: ...
+
+    def _ask(self, what: str) -> None:
+        self._stage.calls.append(what)
+        if self._stage.broker_error is not None:
+            raise self._stage.broker_error
+
+    async def queues(self) -> frozenset[MessageQueue]:
+        self._ask("queues")
+        return frozenset(QUEUES)
+
+    async def members(self, *, with_hosts: bool) -> Members:
+        self._ask("members")
+        hosts = {client_id(pod): self._stage.hosts.get(pod.uid, "") for pod in self._stage.pods.values()}
+        return Members({one: frozenset({hosts.get(one, "10.9.9.9")}) for one in self._stage.members})
+
+    async def ownership(self, client_ids: Iterable[str]) -> Ownership:
+        wanted = set(client_ids)
+        self._ask(f"ownership of {len(wanted)}")
+        owners = {q: frozenset(them & wanted - self._stage.deaf) for q, them in self._stage.owners.items()}
+        return Ownership({q: them for q, them in owners.items() if them}, frozenset(wanted & self._stage.deaf))
+
+    async def committed(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
+        return {queue: self._stage.offsets[queue] for queue in queues if queue in self._stage.offsets}
+
+    async def prepare(self) -> Prepared:
+        self._ask("prepare")
+        return Prepared(("broker-a",), len(QUEUES))
+
+    async def release_locks(self, client_ids: Collection[str]) -> frozenset[str]:
+        self._ask("release")
+        gone = frozenset(client_ids) - self._stage.members
+        self._stage.released |= gone
+        return gone
+
+    async def delete_group(self) -> None:
+        self._ask("delete group")
+
+
+class StageWorkers(WorkerCalls):
+    """Control ports; an address is a pod's uid."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def _pod(self, address: str) -> Pod:
+        if address in self._stage.unreachable or address not in self._stage.pods:
+            raise CallFailed(f"{address} does not answer")
+        return self._stage.pods[address]
+
+    async def assignment(self, address: str, token: str | None, limit: float = 1.0) -> Assignment:
+        pod = self._pod(address)
+        me = client_id(pod)
+        joined = address not in self._stage.joining
+        return Assignment(
+            client_ids=(me,),
+            phase="Running" if joined else "Joining",
+            ready=pod.ready,
+            settled=True,
+            members=frozenset(self._stage.members),
+            owners={queue: frozenset({me}) for queue, them in self._stage.owners.items() if me in them},
+        )
+
+    async def rebalance(self, address: str, token: str | None, limit: float = 1.0) -> None:
+        self._pod(address)
+        self._stage.calls.append(f"tell {address}")
+
+    async def drain(self, address: str, token: str | None, limit: float) -> DrainOutcome:
+        pod = self._pod(address)
+        self._stage.calls.append(f"drain {pod.name}")
+        await self._stage.drained.wait()
+        held = [queue for queue, them in self._stage.owners.items() if client_id(pod) in them]
+        self._stage.members.discard(client_id(pod))
+        self._stage.deal()
+        self._stage.offsets |= dict.fromkeys(held, 10)
+        self._stage.change(pod, phase=Phase.SUCCEEDED, ready=False)
+        return DrainOutcome(confirmed=True, offsets=dict.fromkeys(held, 10), seconds=0.1)
+
+
+def away() -> RocketMQError:
+    return ConnectError("127.0.0.1:9876", "connection refused", 0.4)
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Let tasks run until something is so."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - the condition may be anything
+            await asyncio.sleep(0.005)

@@ -1,0 +1,415 @@
+"""The backend against an API server in this process: idempotent, guarded, and never behind its own writes."""
+
+import base64
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.controller.kube_objects import manifest
+from tests.unit.controller.kube_server import Fault, KubeServer, running
+
+from rocketfleet.api.checking import read_object
+from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
+from rocketfleet.controller.actions import Event, Reason
+from rocketfleet.controller.backend import BackendError
+from rocketfleet.controller.kube_api import KubeApi, KubeError, NotLeading
+from rocketfleet.controller.kube_backend import KubeBackend
+from rocketfleet.controller.kube_view import KubeView
+from rocketfleet.controller.pod import Defaults
+from rocketfleet.controller.snapshot import DrainMark, Pod
+
+
+class Term:
+    def __init__(self) -> None:
+        self.acts = True
+
+    def may_act(self) -> bool:
+        return self.acts
+
+    def seconds_left(self) -> float:
+        return 8.0
+
+
+class Setup:
+    def __init__(self, server: KubeServer) -> None:
+        self.server = server
+        self.term = Term()
+        self.now = 0.0
+        self.api = KubeApi(server.client(), self.term)
+        self.view = KubeView(self.api)
+        self.told: list[Event] = []
+        self.statuses: list[tuple[Any, Any]] = []
+        self.backend = KubeBackend(
+            self.api,
+            self.view,
+            Defaults("image"),
+            instance="test",
+            clock=lambda: self.now,
+            wall=lambda: 1_700_000_000.0,
+            told=self.told.append,
+            status_written=lambda old, new: self.statuses.append((old, new)),
+        )
+
+    async def group(self, name: str = "orders", **spec: Any) -> ConsumerGroup:
+        await self.server.put("consumergroups", manifest(name, **spec))
+        await self.view.sync()
+        return self.seen(name)
+
+    def seen(self, name: str = "orders") -> ConsumerGroup:
+        raw = self.view.raw_group(("default", name))
+        assert raw is not None
+        return read_object(raw)
+
+    async def pods(self, group: ConsumerGroup) -> list[Pod]:
+        return [seen.pod for seen in await self.backend.look(group)]
+
+
+@pytest.fixture
+async def setup() -> AsyncIterator[Setup]:
+    async with running() as server:
+        made = Setup(server)
+        try:
+            yield made
+        finally:
+            made.backend.close()
+            await made.api.close()
+
+
+async def ready(setup: Setup) -> ConsumerGroup:
+    group = await setup.group()
+    await setup.backend.ensure_objects(group)
+    return group
+
+
+class TestPods:
+    async def test_a_pod_that_was_created_is_known_before_any_watch_tells(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        pods = await setup.pods(group)
+        assert [(pod.name, pod.ordinal, pod.revision) for pod in pods] == [("orders-0", 0, "r1")]
+        assert pods[0].uid == setup.server.get("pods", "default", "orders-0")["metadata"]["uid"]
+
+    async def test_creating_twice_makes_one(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        await setup.backend.create_pod(group, 0, "r1")
+        posts = [call for call in setup.server.calls if (call.method, call.plural) == ("POST", "pods")]
+        assert len(posts) == 1
+
+    async def test_a_creation_whose_answer_was_lost_is_found_and_not_repeated(self, setup: Setup) -> None:
+        group = await ready(setup)
+        setup.server.faults.append(Fault("POST", "pods", 500, done=True))
+        with pytest.raises(KubeError):
+            await setup.backend.create_pod(group, 0, "r1")
+        uid = setup.server.get("pods", "default", "orders-0")["metadata"]["uid"]
+        await setup.backend.create_pod(group, 0, "r1")
+        assert [pod.uid for pod in await setup.pods(group)] == [uid]
+
+    async def test_an_existing_pod_is_not_changed_by_creating_it(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        pod = (await setup.pods(group))[0]
+        await setup.backend.mark_drain(group, pod, DrainMark(5.0, "scale-in"))
+        fresh = Setup(setup.server)
+        await fresh.backend.ensure_objects(group)
+        await fresh.backend.create_pod(group, 0, "r2")
+        assert [(pod.revision, pod.drain) for pod in await fresh.pods(group)] == [("r1", DrainMark(5.0, "scale-in"))]
+        await fresh.api.close()
+
+    async def test_a_name_taken_by_somebody_else_is_waited_for(self, setup: Setup) -> None:
+        group = await ready(setup)
+        foreign = {"metadata": {"name": "orders-0", "labels": {"rocketfleet.io/group": "orders"}}}
+        await setup.server.put("pods", foreign)
+        with pytest.raises(BackendError, match="an earlier object"):
+            await setup.backend.create_pod(group, 0, "r1")
+        assert await setup.pods(group) == []
+
+    async def test_a_mark_is_known_at_once_and_meant_for_this_pod_only(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        pod = (await setup.pods(group))[0]
+        await setup.backend.mark_drain(group, pod, DrainMark(7.0, "why"))
+        assert (await setup.pods(group))[0].drain == DrainMark(7.0, "why")
+        await setup.server.remove("pods", "default", "orders-0")
+        await setup.server.put("pods", {"metadata": {"name": "orders-0", "labels": {}}})
+        await setup.backend.mark_drain(group, pod, DrainMark(8.0, "why"))
+        assert "annotations" not in setup.server.get("pods", "default", "orders-0")["metadata"]
+        assert await setup.pods(group) == []
+
+    async def test_deletion_shows_at_once_and_twice_is_once(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        pod = (await setup.pods(group))[0]
+        await setup.backend.delete_pod(group, pod, force=False)
+        assert (await setup.pods(group))[0].deleting is not None
+        await setup.backend.delete_pod(group, pod, force=True)
+        assert await setup.pods(group) == []
+        await setup.backend.delete_pod(group, pod, force=True)
+        # A late event of the pod that is gone does not bring it back.
+        late = {"metadata": {**setup.server._log[-1][3]["metadata"]}}
+        assert setup.view.saw_pod("MODIFIED", late) is None
+
+    async def test_the_pod_that_took_its_place_is_not_deleted(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        old = (await setup.pods(group))[0]
+        await setup.server.remove("pods", "default", "orders-0", silently=True)
+        another = Setup(setup.server)
+        await another.backend.ensure_objects(group)
+        await another.backend.create_pod(group, 0, "r1")
+        await setup.backend.delete_pod(group, old, force=False)
+        assert "deletionTimestamp" not in setup.server.get("pods", "default", "orders-0")["metadata"]
+        await another.api.close()
+
+    @pytest.mark.parametrize("status", [409, 422])
+    async def test_a_refusal_that_is_not_about_the_uid_does_not_make_a_pod_vanish(
+        self, setup: Setup, status: int
+    ) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        pod = (await setup.pods(group))[0]
+        setup.server.faults += [Fault("PATCH", "pods", status), Fault("DELETE", "pods", status)]
+        with pytest.raises(KubeError):
+            await setup.backend.mark_drain(group, pod, DrainMark(1.0, "why"))
+        with pytest.raises(KubeError):
+            await setup.backend.delete_pod(group, pod, force=False)
+        assert [one.uid for one in await setup.pods(group)] == [pod.uid]
+
+    async def test_who_does_not_lead_writes_nothing(self, setup: Setup) -> None:
+        group = await ready(setup)
+        before = len(setup.server.writes())
+        setup.term.acts = False
+        with pytest.raises(NotLeading):
+            await setup.backend.create_pod(group, 0, "r1")
+        with pytest.raises(NotLeading):
+            await setup.backend.write_status(group, {})
+        with pytest.raises(NotLeading):
+            await setup.backend.add_finalizer(group)
+        assert len(setup.server.writes()) == before
+
+    async def test_what_the_api_refuses_is_a_sentence(self, setup: Setup) -> None:
+        group = await ready(setup)
+        setup.server.faults.append(Fault("POST", "pods", 403, "Forbidden"))
+        with pytest.raises(BackendError, match="403"):
+            await setup.backend.create_pod(group, 0, "r1")
+
+    async def test_an_api_that_is_away_is_a_sentence(self, setup: Setup) -> None:
+        group = await ready(setup)
+        setup.api._client.configuration.host = "http://127.0.0.1:1"
+        with pytest.raises(BackendError, match="could not be reached"):
+            await setup.backend.create_pod(group, 0, "r1")
+
+
+class TestObjects:
+    async def test_a_token_is_made_once_and_found_by_the_next(self, setup: Setup) -> None:
+        group = await setup.group()
+        assert not await setup.backend.objects_ready(group)
+        await setup.backend.ensure_objects(group)
+        assert await setup.backend.objects_ready(group)
+        token = await setup.backend.control_token(group)
+        assert token is not None
+        assert len(token) >= 32
+        next_one = Setup(setup.server)
+        await next_one.view.sync()
+        assert not await next_one.backend.objects_ready(group)
+        before = len(setup.server.writes())
+        await next_one.backend.ensure_objects(group)
+        assert await next_one.backend.objects_ready(group)
+        assert await next_one.backend.control_token(group) == token
+        assert len(setup.server.writes()) == before
+        await next_one.api.close()
+
+    async def test_a_secret_that_somebody_removed_is_made_again(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.server.remove("secrets", "default", "orders-control")
+        setup.now += 301.0
+        with pytest.raises(BackendError, match="made again"):
+            await setup.backend.create_pod(group, 0, "r1")
+        assert not await setup.backend.objects_ready(group)
+        await setup.backend.ensure_objects(group)
+        await setup.backend.create_pod(group, 0, "r1")
+
+    async def test_a_budget_that_somebody_changed_is_put_right(self, setup: Setup) -> None:
+        group = await ready(setup)
+        changed = await setup.server.change(
+            "poddisruptionbudgets", "default", "orders", {"spec": {"maxUnavailable": 5}}
+        )
+        assert setup.view.saw_budget("MODIFIED", changed) == ("default", "orders")
+        assert not await setup.backend.objects_ready(group)
+        await setup.backend.ensure_objects(group)
+        assert setup.server.get("poddisruptionbudgets", "default", "orders")["spec"]["maxUnavailable"] == 1
+
+    async def test_an_object_of_the_same_name_does_not_inherit_a_token(self, setup: Setup) -> None:
+        await ready(setup)
+        await setup.server.remove("consumergroups", "default", "orders")
+        group = await setup.group()
+        assert not await setup.backend.objects_ready(group)
+        with pytest.raises(BackendError, match="earlier object"):
+            await setup.backend.ensure_objects(group)
+
+    async def test_the_token_shows_nowhere_but_in_its_secret(
+        self, setup: Setup, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        token = await setup.backend.control_token(group)
+        assert token is not None
+        for (plural, _, _), body in setup.server.objects.items():
+            if plural != "secrets":
+                assert token not in str(body)
+                assert base64.b64encode(token.encode()).decode() not in str(body)
+        assert token not in caplog.text
+        assert token not in repr(setup.backend._secrets)
+
+    async def test_a_foreign_consumer_needs_no_token(self, setup: Setup) -> None:
+        template = {"spec": {"containers": [{"name": "consumer", "image": "java"}]}}
+        group = await setup.group(engine="Container", worker=None, template=template)
+        await setup.backend.ensure_objects(group)
+        assert await setup.backend.objects_ready(group)
+        assert await setup.backend.control_token(group) is None
+        assert setup.server.names("secrets") == []
+
+
+class TestConnection:
+    async def test_credentials_are_read_and_believed_for_a_minute(self, setup: Setup) -> None:
+        group = await setup.group(cluster={"nameServers": ["127.0.0.1:9876"], "credentials": {"secretName": "acl"}})
+        with pytest.raises(BackendError, match="Secret acl"):
+            await setup.backend.connection(group)
+        await setup.server.put("secrets", secret("acl", accessKey="ak"))
+        with pytest.raises(BackendError, match="no secretKey"):
+            await setup.backend.connection(group)
+        await setup.server.put("secrets", secret("acl", accessKey="ak", secretKey="s3cret"))
+        setup.now += 61.0
+        first = await setup.backend.connection(group)
+        assert first.credentials is not None
+        assert first.credentials.secret_key == "s3cret"
+        assert "s3cret" not in repr(first)
+        before = len(setup.server.calls)
+        assert await setup.backend.connection(group) == first
+        assert len(setup.server.calls) == before
+        await setup.server.put("secrets", secret("acl", accessKey="ak", secretKey="other"))
+        setup.now += 61.0
+        assert await setup.backend.connection(group) != first
+
+    async def test_certificates_are_files_that_only_we_read_and_that_go_with_us(self, setup: Setup) -> None:
+        group = await setup.group(cluster={"nameServers": ["127.0.0.1:9876"], "tls": {"secretName": "tls"}})
+        await setup.server.put("secrets", secret("tls", **{"ca.crt": "CA", "tls.crt": "CERT"}))
+        with pytest.raises(BackendError, match="only one of"):
+            await setup.backend.connection(group)
+        await setup.server.put("secrets", secret("tls", **{"ca.crt": "CA", "tls.crt": "CERT", "tls.key": "KEY"}))
+        setup.now += 61.0
+        tls = (await setup.backend.connection(group)).tls
+        assert tls is not None
+        assert tls.key_file is not None
+        key = Path(tls.key_file)
+        assert content_and_mode(key) == ("KEY", 0o700)
+        assert (await setup.backend.connection(group)).tls == tls
+        setup.backend.close()
+        assert not is_there(key.parent)
+
+
+class TestFinalizers:
+    async def test_nobody_elses_finalizer_is_lost(self, setup: Setup) -> None:
+        group = await setup.group()
+        await setup.server.change("consumergroups", "default", "orders", {"metadata": {"finalizers": ["other/one"]}})
+        await setup.backend.add_finalizer(group)  # from a view that is behind
+        assert setup.server.get("consumergroups", "default", "orders")["metadata"]["finalizers"] == [
+            "other/one",
+            FINALIZER,
+        ]
+        assert FINALIZER in setup.seen().metadata.finalizers
+        await setup.backend.remove_finalizer(group)
+        assert setup.server.get("consumergroups", "default", "orders")["metadata"]["finalizers"] == ["other/one"]
+
+    async def test_an_object_with_a_pod_that_only_the_api_knows_is_not_let_go(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.backend.add_finalizer(group)
+        another = Setup(setup.server)
+        await another.backend.ensure_objects(group)
+        await another.backend.create_pod(group, 0, "r1")
+        with pytest.raises(BackendError, match="orders-0"):
+            await setup.backend.remove_finalizer(setup.seen())
+        assert [pod.name for pod in await setup.pods(group)] == ["orders-0"]
+        await another.api.close()
+
+    async def test_the_object_goes_with_its_last_finalizer(self, setup: Setup) -> None:
+        group = await setup.group()
+        await setup.backend.add_finalizer(group)
+        await setup.server.change(
+            "consumergroups", "default", "orders", {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        )
+        await setup.view.sync()
+        await setup.backend.remove_finalizer(setup.seen())
+        assert setup.view.raw_group(("default", "orders")) is None
+        await setup.backend.remove_finalizer(group)  # again: nothing to do
+
+
+class TestStatus:
+    async def test_it_is_replaced_as_a_whole_and_known_at_once(self, setup: Setup) -> None:
+        group = await setup.group()
+        await setup.backend.write_status(group, {"replicas": 1, "lag": {"messages": 3}})
+        await setup.backend.write_status(group, {"replicas": 2})
+        assert setup.server.get("consumergroups", "default", "orders")["status"] == {"replicas": 2}
+        status = setup.seen().status
+        assert status is not None
+        assert status.replicas == 2
+        assert setup.statuses == [({}, {"replicas": 1, "lag": {"messages": 3}}),
+                                  ({"replicas": 1, "lag": {"messages": 3}}, {"replicas": 2})]  # fmt: skip
+        # The watch event of our own write is no news, so it wakes nobody.
+        assert setup.view.saw_group("MODIFIED", setup.server.get("consumergroups", "default", "orders")) is None
+
+    async def test_another_object_of_the_same_name_does_not_get_it(self, setup: Setup) -> None:
+        group = await setup.group()
+        await setup.server.remove("consumergroups", "default", "orders")
+        await setup.backend.write_status(group, {"replicas": 1})  # gone: nothing to do
+        await setup.server.put("consumergroups", manifest())
+        with pytest.raises(BackendError):
+            await setup.backend.write_status(group, {"replicas": 1})
+
+    async def test_events_are_told_once_and_never_fail(self, setup: Setup) -> None:
+        group = await setup.group()
+        event = Event(Reason.DRAINED, "orders-1 drained")
+        await setup.backend.emit(group, event)
+        await setup.backend.emit(group, event)
+        assert len(setup.server.names("events")) == 1
+        assert setup.told == [event]
+        setup.server.faults.append(Fault("POST", "events", 500))
+        await setup.backend.emit(group, Event(Reason.STUCK, "x", warning=True))
+
+
+class TestView:
+    async def test_what_vanished_unseen_is_found_by_the_next_list(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        await setup.backend.create_pod(group, 1, "r1")
+        await setup.server.remove("pods", "default", "orders-0", silently=True)
+        assert await setup.view.sync() == {("default", "orders")}
+        assert [pod.name for pod in await setup.pods(group)] == ["orders-1"]
+        assert await setup.view.sync() == set()
+
+    async def test_looking_costs_no_call(self, setup: Setup) -> None:
+        group = await ready(setup)
+        await setup.backend.create_pod(group, 0, "r1")
+        before = len(setup.server.calls)
+        for _ in range(100):
+            await setup.backend.look(group)
+            await setup.backend.objects_ready(group)
+            await setup.backend.control_token(group)
+            await setup.backend.connection(group)
+        assert len(setup.server.calls) == before
+
+
+def content_and_mode(path: Path) -> tuple[str, int]:
+    """A file's content, and the mode of its directory."""
+    return path.read_text(), stat.S_IMODE(path.parent.stat().st_mode)
+
+
+def is_there(path: Path) -> bool:
+    return path.exists()
+
+
+def secret(name: str, **values: str) -> dict[str, Any]:
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+    return {"metadata": {"name": name}, "data": data}

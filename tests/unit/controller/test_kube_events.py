@@ -1,0 +1,31 @@
+"""Events: once, and not too many."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.controller.kube_objects import group
+
+from rocketfleet.controller.actions import Event, Reason
+from rocketfleet.controller.kube_events import BURST, LONGEST_NOTE, REFILL, SAME, Telling, event_manifest
+
+
+def test_the_same_sentence_is_told_once_in_five_minutes() -> None:
+    telling, event = Telling(), Event(Reason.DRAINED, "orders-1 drained")
+    assert telling.worth("u", event, 0.0)
+    assert not telling.worth("u", event, SAME - 1)
+    assert telling.worth("u", event, SAME)
+    assert telling.worth("another", event, 1.0)
+
+
+def test_a_sentence_with_a_number_that_moves_is_bounded() -> None:
+    telling = Telling()
+    told = sum(telling.worth("u", Event(Reason.STUCK, f"{n} s ago"), n * 0.25) for n in range(400))
+    assert told <= BURST + 100 / REFILL + 1
+    assert telling.worth("u", Event(Reason.DRAINED, "another reason"), 100.0)
+
+
+@given(st.text(max_size=3000))
+def test_the_note_fits(text: str) -> None:
+    made = event_manifest(group(), Event(Reason.INVALID, text, warning=True), "me", 0.0)
+    assert len(made["note"].encode()) <= LONGEST_NOTE
+    assert made["type"] == "Warning"
+    assert made["regarding"]["uid"] == "uid-of-orders"

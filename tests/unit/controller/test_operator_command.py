@@ -1,0 +1,74 @@
+"""`rocketfleet operator`, as far as it goes without a cluster."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rocketfleet.cli.main import main
+from rocketfleet.cli.operator import own_namespace
+from rocketfleet.controller.operator import Options, new_identity
+
+OPERATOR = "rocketfleet.controller.operator.run_operator"
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, **environment: str) -> Options:
+    given: list[Options] = []
+
+    async def note(options: Options) -> None:
+        given.append(options)
+
+    monkeypatch.setattr(OPERATOR, note)
+    result = CliRunner().invoke(main, ["operator", *arguments], env=environment)
+    assert result.exit_code == 0, result.output
+    return given[0]
+
+
+def test_options_and_variables_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_option = run(
+        monkeypatch,
+        *("--namespace", "a", "--namespace", "b", "--worker-image", "w:1", "--workers", "3", "--lease-name", "l"),
+        *("--lease-namespace", "n", "--bind", "0.0.0.0", "--port", "99", "--image-pull-secret", "s"),
+    )
+    by_variable = run(
+        monkeypatch,
+        ROCKETFLEET_NAMESPACES="a;b",
+        ROCKETFLEET_WORKER_IMAGE="w:1",
+        ROCKETFLEET_WORKERS="3",
+        ROCKETFLEET_LEASE_NAME="l",
+        ROCKETFLEET_LEASE_NAMESPACE="n",
+        ROCKETFLEET_BIND="0.0.0.0",
+        ROCKETFLEET_BIND_PORT="99",
+        ROCKETFLEET_IMAGE_PULL_SECRETS="s",
+    )
+    for options in (by_option, by_variable):
+        assert options.namespaces == ("a", "b")
+        assert options.defaults.worker_image == "w:1"
+        assert options.defaults.image_pull_secrets == ("s",)
+        assert (options.workers, options.lease_name, options.lease_namespace) == (3, "l", "n")
+        assert (options.bind, options.port) == ("0.0.0.0", 99)
+    assert by_option.identity != by_variable.identity
+
+
+def test_all_namespaces_is_the_default_and_the_lease_is_in_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = run(monkeypatch, "--worker-image", "w", POD_NAMESPACE="system")
+    assert options.namespaces == ()
+    assert options.lease_namespace == "system"
+
+
+def test_outside_a_pod_the_lease_is_in_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    assert own_namespace() == "default"
+
+
+def test_two_processes_of_one_pod_are_two() -> None:
+    assert new_identity("pod") != new_identity("pod")
+    assert new_identity("pod").startswith("pod_")
+
+
+def test_without_a_cluster_it_says_what_to_set(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    result = CliRunner().invoke(
+        main, ["operator", "--worker-image", "w", "--port", "0"], env={"KUBECONFIG": str(tmp_path / "none")}
+    )
+    assert result.exit_code == 1
+    assert "KUBECONFIG" in result.output + caplog.text

@@ -1,0 +1,198 @@
+"""The planner against a cluster in miniature: random changes, faults, stale caches, an operator killed at any point.
+
+A script is a list of steps. In each, something may happen; then the operator looks, through a cache that may lag, makes
+a plan, and follows it, or only its first few actions before it is killed; then time passes. When the script is over,
+faults stop, and the group must come to what its manifest says. All along, the model notes what must never happen.
+"""
+
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.controller.model_cluster import ModelCluster
+from tests.unit.controller.model_parts import NAME, QUEUES, DrainFate, Fate, ModelPod, StartFate, manifest
+
+from rocketfleet.api.spec import DeletionPolicy, Engine, OnTimeout, Update
+from rocketfleet.controller import actions as act
+from rocketfleet.controller.drain import deletion_late
+from rocketfleet.controller.plan import balanced, desired_replicas, plan
+from rocketfleet.controller.snapshot import Snapshot
+
+QUIET_STEPS = 200
+CALM_STEPS = 20  # longer than any time limit of the planner: nothing is waited for any more
+QUIET_SECONDS = 4.0
+
+
+@dataclass(frozen=True)
+class Step:
+    happens: str = "nothing"
+    number: int = 0
+    seconds: float = 1.0
+    killed_after: int | None = None  # actions
+    lag: int = 0  # states of the pods that the cache is behind
+
+
+@dataclass
+class Operator:
+    """What an operator remembers. It looks, plans and acts; killed, it remembers nothing, and its cache is fresh."""
+
+    cluster: ModelCluster
+    told: frozenset[str] = frozenset()
+    last_desired: int | None = None
+    place: int = 0  # in the history of the pods
+    plans: list[list[act.Action]] = field(default_factory=list)
+
+    def look(self, lag: int = 0) -> Snapshot:
+        """A cache may be behind, but never goes back."""
+        history = self.cluster.history
+        self.place = max(self.place, len(history) - 1 - lag)
+        return self.cluster.snapshot(history[self.place], self.told, self.last_desired)
+
+    def reconcile(self, lag: int = 0, killed_after: int | None = None) -> list[act.Action]:
+        cluster = self.cluster
+        if cluster.object.gone:
+            return []
+        view = self.look(lag)
+        group = cluster.object.group
+        actions = plan(group, view, cluster.now)
+        assert actions == plan(group, view, cluster.now), "a plan depends on nothing but its arguments"
+        check_plan(actions, view)
+        self.plans.append(actions)
+        for done, action in enumerate(actions):
+            if done == killed_after:
+                break
+            cluster.apply(action, actions, view)
+            if isinstance(action, act.TellMembers):
+                self.told = frozenset(pod.uid for pod in action.pods)
+        self.last_desired = desired_replicas(group, view)  # written to the status
+        if killed_after is not None:
+            self.told, self.place = frozenset(), len(cluster.history) - 1
+        return actions
+
+
+def check_plan(actions: list[act.Action], view: Snapshot) -> None:
+    """What no plan may hold, whatever becomes of it."""
+    creations = [action.ordinal for action in actions if isinstance(action, act.CreatePod)]
+    assert len(creations) == len(set(creations)), "two creations of one ordinal"
+    assert not set(creations) & {pod.ordinal for pod in view.pods}, "a creation beside a pod that is there"
+    assert not creations or (view.prepared and view.finalizer and view.objects)
+    touched = [action.pod.uid for action in actions if isinstance(action, act.DeletePod | act.MarkDrain)]
+    assert len(touched) == len(set(touched)), "a pod is marked or deleted twice in one plan"
+
+
+def happen(cluster: ModelCluster, step: Step) -> None:
+    pods: list[ModelPod] = [cluster.pods[name] for name in sorted(cluster.pods)]
+    pod = pods[step.number % len(pods)] if pods else None
+    match step.happens:
+        case "scale":
+            cluster.edit(replicas=step.number)
+        case "suspend":
+            cluster.edit(suspend=not cluster.object.group.spec.suspend)
+        case "change":
+            cluster.change_pods()
+        case "surge":
+            cluster.edit(update=Update(surge=step.number % 2))
+        case "engine":
+            cluster.change_pods(engine=(Engine.WORKER, Engine.CONTAINER)[step.number % 2])
+        case "delete":
+            cluster.delete_object()
+        case "broker":
+            cluster.broker.up = not cluster.broker.up
+        case "routes":
+            cluster.routes = None if step.number > 4 else frozenset(sorted(QUEUES)[: step.number])
+        case "delete pod" if pod:
+            cluster.delete_pod(pod)
+        case "drain pod" if pod:
+            cluster.drain_pod(pod)
+        case "fail pod" if pod:
+            cluster.fail_pod(pod)
+        case "restart pod" if pod:
+            cluster.restart_pod(pod)
+        case "kill node" if pod:
+            cluster.kill_node(pod)
+
+
+CALM = ["nothing"] * 4 + ["scale", "scale", "change"]
+CHANGES = ["suspend", "surge", "engine"]
+FAULTS = ["routes", "broker", "delete pod", "drain pod", "fail pod", "restart pod", "kill node"]
+
+steps = st.builds(
+    Step,
+    happens=st.sampled_from([*CALM, *CHANGES, *FAULTS]),
+    number=st.integers(0, 6),
+    seconds=st.sampled_from([1.0, 1.0, 3.0, 10.0, 25.0]),
+    killed_after=st.sampled_from([None, None, None, 0, 1, 2, 3, 5]),
+    lag=st.sampled_from([0, 0, 0, 1, 2, 4]),
+)
+fates = st.builds(
+    Fate,
+    start=st.sampled_from([StartFate.QUICK] * 4 + list(StartFate)),
+    drain=st.sampled_from([DrainFate.QUICK] * 4 + list(DrainFate)),
+)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[ModelCluster, list[Step], bool, bool]:
+    group = manifest(draw(st.integers(0, 5)))
+    spec = group.spec.model_copy(
+        update={
+            "update": Update(surge=draw(st.integers(0, 1))),
+            "engine": draw(st.sampled_from([Engine.WORKER] * 4 + [Engine.CONTAINER])),
+            "shutdown": group.spec.shutdown.model_copy(update={"on_timeout": draw(st.sampled_from(OnTimeout))}),
+            "deletion_policy": draw(st.sampled_from(DeletionPolicy)),
+        }
+    )
+    cluster = ModelCluster(group.model_copy(update={"spec": spec}))
+    cluster.fates = draw(st.lists(fates, max_size=16))
+    # A few quiet steps, or the script would mostly be about the start; none, and the start would not be tried.
+    script = [Step(seconds=4.0)] * draw(st.sampled_from([0, 4, 4, 4])) + draw(st.lists(steps, min_size=6, max_size=30))
+    ends_deleted = draw(st.sampled_from([False, False, True]))
+    broker_returns = draw(st.booleans())
+    return cluster, script, ends_deleted, broker_returns
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds())
+def test_whatever_happens_the_group_comes_to_its_manifest(
+    world: tuple[ModelCluster, list[Step], bool, bool],
+) -> None:
+    cluster, script, ends_deleted, broker_returns = world
+    operator = Operator(cluster)
+    for step in script:
+        happen(cluster, step)
+        operator.reconcile(step.lag, step.killed_after)
+        assert cluster.wrongs == []
+        cluster.pass_time(step.seconds)
+    if ends_deleted:
+        cluster.delete_object()
+    cluster.heal(broker=broker_returns or not ends_deleted)
+    come_to_rest(cluster, operator)
+
+
+def come_to_rest(cluster: ModelCluster, operator: Operator) -> None:
+    calm = 0
+    for _ in range(QUIET_STEPS):
+        actions = operator.reconcile()
+        assert cluster.wrongs == []
+        cluster.pass_time(QUIET_SECONDS)
+        calm = 0 if actions else calm + 1
+        if (cluster.object.gone and not cluster.pods) or (calm == CALM_STEPS and cluster.object.deleting_since is None):
+            break
+    if cluster.object.deleting_since is not None:
+        assert cluster.object.gone, f"the deletion does not end: {actions}"
+        assert not cluster.pods, "pods are left"
+        gave_up = deletion_late(cluster.object.group, operator.look(), cluster.now)
+        assert gave_up or not (cluster.broker.up and cluster.broker.locks), "locks are left"
+        return
+    assert calm, f"still at it: {actions}"
+    view = operator.look()
+    group = cluster.object.group
+    asked = 0 if group.spec.suspend else group.spec.replicas or 0
+    ordinals = sorted(pod.ordinal for pod in view.pods)
+    assert ordinals == list(range(len(ordinals)))
+    assert min(asked, len(QUEUES)) <= len(ordinals) <= asked
+    assert all(pod.ready and pod.drain is None and pod.revision == view.revision for pod in view.pods)
+    assert balanced(group, view) or not ordinals
+    living = {f"{NAME}-{pod.ordinal}@{pod.uid}" for pod in view.pods}
+    assert set(cluster.broker.locks.values()) <= living, "locks of dead members are left"
+    assert operator.reconcile() == [], "at rest there is nothing to do"

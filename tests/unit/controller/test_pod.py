@@ -1,0 +1,259 @@
+"""The pod: what it must have whatever the template says, and how the template is laid over it."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.controller.model_parts import group_of
+
+from rocketfleet.controller.pod import (
+    Defaults,
+    PodError,
+    build,
+    control_secret,
+    disruption_budget,
+    selector,
+)
+from rocketfleet.controller.worker_settings import settings_of
+
+DEFAULTS = Defaults("rocketfleet/worker:1", "IfNotPresent")
+Manifest = dict[str, Any]
+
+
+def pod_of(ordinal: int = 0, *, certificate: bool = False, **spec: Any) -> Manifest:
+    return build(group_of(**spec), ordinal, "abc", DEFAULTS, client_certificate=certificate)
+
+
+def consumer(pod: Manifest) -> Manifest:
+    found = [container for container in pod["spec"]["containers"] if container["name"] == "consumer"]
+    assert len(found) == 1
+    return dict(found[0])
+
+
+def environment(pod: Manifest) -> dict[str, Any]:
+    variables = consumer(pod)["env"]
+    assert len({variable["name"] for variable in variables}) == len(variables), "server-side apply refuses doubles"
+    return {variable["name"]: variable.get("value", variable.get("valueFrom")) for variable in variables}
+
+
+def template(container: Manifest | None = None, **spec: Any) -> Manifest:
+    return {"template": {"spec": {"containers": [{"name": "consumer", **(container or {})}], **spec}}}
+
+
+def test_its_name_labels_and_owner() -> None:
+    pod = pod_of(3)
+    metadata = pod["metadata"]
+    assert metadata["name"] == "orders-3"
+    assert metadata["labels"]["rocketfleet.io/group"] == "orders"
+    assert metadata["labels"]["rocketfleet.io/ordinal"] == "3"
+    assert metadata["labels"]["rocketfleet.io/revision"] == "abc"
+    assert metadata["labels"]["rocketfleet.io/engine"] == "Worker"
+    assert metadata["ownerReferences"][0]["controller"] is True
+    assert selector(group_of()) == "rocketfleet.io/group=orders"
+
+
+def test_its_settings_are_an_annotation_that_becomes_a_file() -> None:
+    pod = pod_of(1)
+    assert json.loads(pod["metadata"]["annotations"]["rocketfleet.io/settings"]) == settings_of(group_of(), 1)
+    sources = next(v for v in pod["spec"]["volumes"] if v["name"] == "rocketfleet")["projected"]["sources"]
+    item = sources[0]["downwardAPI"]["items"][0]
+    assert item["fieldRef"]["fieldPath"] == "metadata.annotations['rocketfleet.io/settings']"
+    mount = next(m for m in consumer(pod)["volumeMounts"] if m["name"] == "rocketfleet")
+    assert environment(pod)["ROCKETFLEET_SETTINGS"] == f"{mount['mountPath']}/{item['path']}"
+    assert environment(pod)["ROCKETFLEET_TOKEN_FILE"] == f"{mount['mountPath']}/token"
+    assert sources[1]["secret"]["name"] == control_secret(group_of())["metadata"]["name"] == "orders-control"
+
+
+def test_no_mount_lies_within_another() -> None:
+    pod = pod_of(
+        worker={"handler": "app:handle", "codeConfigMap": "code"},
+        cluster={"nameServers": ["a:1"], "tls": {"secretName": "tls"}},
+        messageModel="Broadcasting",
+    )
+    paths = [mount["mountPath"] for mount in consumer(pod)["volumeMounts"]]
+    assert not [(a, b) for a in paths for b in paths if a != b and b.startswith(f"{a}/")]
+    assert {mount["name"] for mount in consumer(pod)["volumeMounts"]} <= {v["name"] for v in pod["spec"]["volumes"]}
+
+
+def test_it_meets_the_restricted_pod_security_level() -> None:
+    pod = pod_of()
+    assert pod["spec"]["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert consumer(pod)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert any(mount["mountPath"] == "/tmp" for mount in consumer(pod)["volumeMounts"])
+
+
+@pytest.mark.parametrize(("drain", "written", "grace"), [(30, None, 40), (2.5, None, 13), (30, 20, 40), (30, 90, 90)])
+def test_the_grace_period_is_longer_than_the_drain(drain: float, written: int | None, grace: int) -> None:
+    extra = template(terminationGracePeriodSeconds=written) if written is not None else {}
+    pod = pod_of(shutdown={"drainTimeoutSeconds": drain}, **extra)
+    assert pod["spec"]["terminationGracePeriodSeconds"] == grace
+
+
+def test_a_drained_worker_is_not_started_again_whatever_the_template_says() -> None:
+    assert pod_of(**template(restartPolicy="Always"))["spec"]["restartPolicy"] == "OnFailure"
+
+
+def test_secrets_are_referred_to_and_never_written() -> None:
+    pod = pod_of(cluster={"nameServers": ["a:1", "b:2"], "credentials": {"secretName": "acl"}})
+    found = environment(pod)
+    assert found["ROCKETFLEET_ACCESS_KEY"] == {"secretKeyRef": {"name": "acl", "key": "accessKey"}}
+    assert found["ROCKETFLEET_SECRET_KEY"] == {"secretKeyRef": {"name": "acl", "key": "secretKey"}}
+    assert found["ROCKETFLEET_SECURITY_TOKEN"]["secretKeyRef"]["optional"] is True
+    assert found["ROCKETFLEET_NAME_SERVERS"] == "a:1;b:2"
+    assert "data" not in control_secret(group_of())
+
+
+@pytest.mark.parametrize("certificate", [False, True])
+def test_tls_names_the_files_that_the_secret_has(certificate: bool) -> None:
+    tls = {"secretName": "tls", "serverName": "mq", "checkHostname": False}
+    pod = pod_of(cluster={"nameServers": ["a:1"], "tls": tls}, certificate=certificate)
+    found = environment(pod)
+    assert found["ROCKETFLEET_TLS"] == "true"
+    assert found["ROCKETFLEET_CA_FILE"].endswith("/tls/ca.crt")
+    assert ("ROCKETFLEET_CERT_FILE" in found) == ("ROCKETFLEET_KEY_FILE" in found) == certificate
+    assert found["ROCKETFLEET_SERVER_NAME"] == "mq"
+    assert found["ROCKETFLEET_CHECK_HOSTNAME"] == "false"
+    sources = pod["spec"]["volumes"][0]["projected"]["sources"]
+    assert len(sources[-1]["secret"]["items"]) == (3 if certificate else 1)
+
+
+def test_the_template_is_laid_over_ours_by_name() -> None:
+    pod = pod_of(
+        template={
+            "metadata": {"labels": {"team": "orders"}, "annotations": {"note": "x"}},
+            "spec": {
+                "nodeSelector": {"disk": "ssd"},
+                "securityContext": {"fsGroup": 7},
+                "volumes": [{"name": "cache", "emptyDir": {}}],
+                "containers": [
+                    {"name": "sidecar", "image": "sidecar:1"},
+                    {
+                        "name": "consumer",
+                        "image": "ours:2",
+                        "env": [{"name": "REGION", "value": "eu"}, {"name": "ROCKETFLEET_LOG_FORMAT", "value": "text"}],
+                        "volumeMounts": [{"name": "cache", "mountPath": "/cache"}],
+                        "resources": {"limits": {"memory": "1Gi"}},
+                        "readinessProbe": {"periodSeconds": 7},
+                    },
+                ],
+            },
+        }
+    )
+    found = consumer(pod)
+    assert [container["name"] for container in pod["spec"]["containers"]] == ["consumer", "sidecar"]
+    assert found["image"] == "ours:2"
+    assert found["resources"] == {"limits": {"memory": "1Gi"}}
+    assert found["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert found["readinessProbe"]["periodSeconds"] == 7
+    assert {"cache", "rocketfleet"} <= {mount["name"] for mount in found["volumeMounts"]}
+    assert {"cache", "rocketfleet"} <= {volume["name"] for volume in pod["spec"]["volumes"]}
+    assert environment(pod)["REGION"] == "eu"
+    assert environment(pod)["ROCKETFLEET_LOG_FORMAT"] == "text"
+    assert pod["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert pod["spec"]["securityContext"]["fsGroup"] == 7
+    assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert pod["metadata"]["labels"]["team"] == "orders"
+    assert pod["metadata"]["annotations"]["note"] == "x"
+
+
+def test_ours_wins_where_the_group_would_break() -> None:
+    written = [
+        {"name": "ROCKETFLEET_CLIENT_ID", "value": "one-for-all"},
+        {"name": "ROCKETFLEET_BIND_PORT", "value": "1"},
+        {"name": "ROCKETFLEET_SETTINGS", "value": "/mine"},
+        {"name": "ROCKETFLEET_GROUP", "value": "another"},
+        {"name": "ROCKETFLEET_HANDOVER", "value": "Eager"},
+    ]
+    spec = template({"env": written, "ports": [{"name": "control", "containerPort": 1}]})
+    spec["template"]["metadata"] = {
+        "labels": {"rocketfleet.io/ordinal": "9"},
+        "annotations": {"rocketfleet.io/drain": "{}", "rocketfleet.io/settings": "{}"},
+    }
+    pod = pod_of(**spec)
+    found = environment(pod)
+    assert found["ROCKETFLEET_CLIENT_ID"] == "$(POD_NAME)@$(POD_UID)"
+    assert found["ROCKETFLEET_BIND_PORT"] == "9470"
+    assert "ROCKETFLEET_GROUP" not in found
+    assert "ROCKETFLEET_HANDOVER" not in found
+    assert consumer(pod)["ports"] == [{"name": "control", "containerPort": 9470, "protocol": "TCP"}]
+    assert pod["metadata"]["labels"]["rocketfleet.io/ordinal"] == "0"
+    assert list(pod["metadata"]["annotations"]) == ["rocketfleet.io/settings"]
+
+
+def test_the_template_is_not_changed() -> None:
+    group = group_of(**template({"env": [{"name": "A", "value": "1"}]}))
+    before = group.model_copy(deep=True)
+    build(group, 0, "abc", DEFAULTS)
+    assert group == before
+
+
+def test_a_room_begins_the_client_id_and_is_no_reference() -> None:
+    pod = pod_of(1, allocation={"strategy": "MachineRoomNearby", "memberRooms": ["a", "$(B)"]})
+    assert environment(pod)["ROCKETFLEET_CLIENT_ID"] == "$$(B)@$(POD_NAME)@$(POD_UID)"
+
+
+def test_nodes_that_do_not_answer_are_left_soon_unless_the_template_says_otherwise() -> None:
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    ours = {toleration["key"]: toleration["tolerationSeconds"] for toleration in pod_of()["spec"]["tolerations"]}
+    assert ours == dict.fromkeys(keys, 10)
+    own = {"key": keys[1], "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    tolerations = pod_of(**template(tolerations=[own]))["spec"]["tolerations"]
+    assert [t["tolerationSeconds"] for t in tolerations if t["key"] == keys[1]] == [300]
+    assert len(tolerations) == 2
+    everything = [{"operator": "Exists"}]
+    assert pod_of(**template(tolerations=everything))["spec"]["tolerations"] == everything
+
+
+def test_pods_spread_over_nodes_unless_the_template_has_an_affinity() -> None:
+    assert pod_of()["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] == "ScheduleAnyway"
+    assert "topologySpreadConstraints" not in pod_of(**template(affinity={"nodeAffinity": {}}))["spec"]
+
+
+def test_a_container_of_somebody_else_is_told_the_essentials_and_not_probed() -> None:
+    pod = pod_of(engine="Container", worker=None, **template({"image": "java:1", "args": ["-x"]}))
+    found = consumer(pod)
+    assert found["image"] == "java:1"
+    assert found["args"] == ["-x"]
+    assert not {"command", "ports", "readinessProbe", "livenessProbe"} & set(found)
+    assert environment(pod)["ROCKETFLEET_GROUP"] == "orders"
+    assert environment(pod)["ROCKETFLEET_TOPICS"] == "orders"
+    assert "ROCKETFLEET_TOKEN_FILE" not in environment(pod)
+    assert pod["metadata"]["labels"]["rocketfleet.io/engine"] == "Container"
+    assert "readOnlyRootFilesystem" not in found["securityContext"]
+
+
+def test_the_worker_s_image_and_code() -> None:
+    assert consumer(pod_of())["image"] == "rocketfleet/worker:1"
+    assert consumer(pod_of())["imagePullPolicy"] == "IfNotPresent"
+    assert consumer(pod_of(worker={"handler": "a:b", "image": "own:1"}))["image"] == "own:1"
+    assert environment(pod_of(worker={"handler": "a:b", "path": "/app"}))["ROCKETFLEET_PATH"] == "/app"
+    coded = pod_of(worker={"handler": "a:b", "codeConfigMap": "code"})
+    mount = next(m for m in consumer(coded)["volumeMounts"] if m["name"] == "rocketfleet-code")
+    assert environment(coded)["ROCKETFLEET_PATH"] == mount["mountPath"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ({"engine": "Container", "worker": None}, "needs an image"),
+        ({"engine": "Spark", "spark": {"pipeline": "a:b"}}, "Spark"),
+        ({"worker": None}, "needs spec.worker"),
+    ],
+)
+def test_what_cannot_be_built_is_said(spec: Manifest, sentence: str) -> None:
+    with pytest.raises(PodError, match=sentence):
+        pod_of(**spec)
+
+
+def test_the_budget_covers_exactly_the_group_s_pods() -> None:
+    group = group_of()
+    budget = disruption_budget(group)
+    assert budget["metadata"]["name"] == "orders"
+    assert budget["spec"]["maxUnavailable"] == 1
+    labels = pod_of()["metadata"]["labels"]
+    assert budget["spec"]["selector"]["matchLabels"].items() <= labels.items()

@@ -1,0 +1,49 @@
+"""What a worker leaves behind: what is written can be read, and is never longer than Kubernetes keeps."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.worker import last_words
+from rocketfleet.worker.last_words import LastWords
+
+NAMES = st.text("abcü-%_0", min_size=1, max_size=60)
+QUEUES = st.builds(MessageQueue, NAMES, NAMES, st.integers(0, 1000))
+
+
+@given(st.booleans(), st.dictionaries(QUEUES, st.integers(0, 1 << 62), max_size=80))
+def test_what_is_written_fits_and_is_read_again(confirmed: bool, offsets: dict[MessageQueue, int]) -> None:
+    text = last_words.encode(LastWords(confirmed, offsets))
+    assert len(text.encode()) <= last_words.MOST_BYTES
+    read = last_words.decode(text)
+    assert read is not None
+    assert read.confirmed is confirmed
+    assert read.offsets in (None, offsets)
+    if len(offsets) <= 10:
+        assert read.offsets == offsets
+
+
+@pytest.mark.parametrize("text", ["", "ERROR: no such handler", "[]", "{}", '{"confirmed":1,"queues":[]}', "[[[["])
+def test_anything_else_is_not_taken_for_them(text: str) -> None:
+    assert last_words.decode(text) is None
+
+
+def test_they_replace_what_was_there_before(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("x" * 5000)
+    words = LastWords(confirmed=True, offsets={MessageQueue("t", "b", 1): 7})
+    last_words.leave(file, words)
+    assert last_words.decode(file.read_bytes()) == words
+
+
+def test_a_file_that_cannot_be_written_is_no_failure(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    last_words.leave(tmp_path / "missing" / "log", LastWords(confirmed=True))
+    assert "could not be written" in caplog.text
+
+
+def test_an_answer_to_drain_says_the_same() -> None:
+    answer = {"confirmed": True, "queues": [{"topic": "t", "broker": "b", "queueId": 1, "offset": 7}]}
+    assert last_words.from_answer(answer) == LastWords(confirmed=True, offsets={MessageQueue("t", "b", 1): 7})
