@@ -14,6 +14,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "ConsumerGroup"
 PLURAL = "consumergroups"
 FINALIZER = f"{GROUP}/drain"
+REBALANCE_REQUESTED = f"{GROUP}/rebalance-requested"  # annotation; when it changes, the members are told
 
 
 class Metadata(Model):

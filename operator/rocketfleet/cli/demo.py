@@ -27,15 +27,16 @@ class Screen:
         self._last_plain = 0.0
 
     def say(self, words: str) -> None:
-        self._clear()
+        self.clear()
         click.echo(f"{time.monotonic() - self._started:6.1f} s  {words}")
 
     def show(self, demo: "Demo", view: "GroupView") -> None:
-        lag = "?" if view.lag is None else str(view.lag)
+        going = demo.group is None or demo.group.metadata.deletion_timestamp is not None
+        lag = "-" if going else "?" if view.lag is None else str(view.lag)
         parts = [f"{pod} {view.share_of(client_id)}" for pod, client_id in demo.members()]
         line = f"sent {len(demo.sent)}  lag {lag}  {'  '.join(parts)}"
         if self._live:
-            self._clear()
+            self.clear()
             self._shown = line[: _columns() - 1]
             click.echo(self._shown, nl=False)
             sys.stdout.flush()
@@ -43,7 +44,8 @@ class Screen:
             self._last_plain = time.monotonic()
             self.say(line)
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Take the live line away."""
         if self._shown:
             click.echo("\r" + " " * len(self._shown) + "\r", nl=False)
             self._shown = ""
@@ -79,5 +81,6 @@ def demo(*, plain: bool) -> None:
         except KeyboardInterrupt:
             screen.say("stopped")
             sys.exit(130)
+    screen.clear()
     click.echo(f"VERDICT {verdict}")
     sys.exit(0 if verdict.good else 1)

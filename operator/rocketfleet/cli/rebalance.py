@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
 
 import click
 
 from rocketfleet.cli.kube_access import KubeOptions, kube_options, open_cluster
 from rocketfleet.cli.output import asynchronous
-
-REQUESTED: Final = "rocketfleet.io/rebalance-requested"
 
 
 @click.command(
@@ -29,6 +26,8 @@ async def rebalance(kube: KubeOptions, group: str) -> int:
     """
     # Only that it is another than before matters; it is not reckoned with.
     moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    from rocketfleet.api.consumer_group import REBALANCE_REQUESTED
+
     async with open_cluster(kube) as cluster:
         found = await cluster.group(group)
         spec = found.get("spec") or {}
@@ -41,7 +40,7 @@ async def rebalance(kube: KubeOptions, group: str) -> int:
             )
         if spec.get("suspend"):
             raise click.ClickException(f"{group} is suspended: there are no members to tell")
-        await cluster.annotate_group(group, {REQUESTED: moment})
+        await cluster.annotate_group(group, {REBALANCE_REQUESTED: moment})
         where = f"-n {cluster.namespace}"
     click.echo(f"asked for at {moment}; `rocketfleet status {group} {where}` shows when it is done")
     return 0

@@ -34,6 +34,7 @@ class Memory:
     deletions: dict[str, float] = field(default_factory=dict)  # by pod uid: asked for at, while a cache may not show it
     told: frozenset[str] = frozenset()  # pod uids
     told_at: float = 0.0
+    requested: str | None = None  # the last rebalance that somebody asked for; told at the first look: none is owed
     telling: frozenset[str] = frozenset()  # whom the task that is under way, or was last, tells
     # who was there
     pods: dict[str, Pod] = field(default_factory=dict)  # by uid, as last seen

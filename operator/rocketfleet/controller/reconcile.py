@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import REBALANCE_REQUESTED, ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.api.status import ConsumerGroupStatus, LastRebalance
 from rocketfleet.controller import rebalance_tracking
@@ -68,6 +68,9 @@ class Reconciler:
     async def reconcile(self, group: ConsumerGroup) -> float:
         """One pass. Returns the seconds until the next look is due."""
         memory = await self._memory(group)
+        requested = group.metadata.annotations.get(REBALANCE_REQUESTED)
+        if requested != memory.requested:
+            memory.requested, memory.told, memory.telling = requested, frozenset(), frozenset()
         now = self._clock()
         try:
             observation = await self._observer.look(group, memory, now)
@@ -103,6 +106,7 @@ class Reconciler:
             memory = None
         if memory is None:
             memory = self._memories[group.key] = Memory(group.metadata.uid)
+            memory.requested = group.metadata.annotations.get(REBALANCE_REQUESTED)
         return memory
 
     # -- between two plans --------------------------------------------------------------------------------------------

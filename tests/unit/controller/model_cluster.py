@@ -177,6 +177,8 @@ class ModelCluster:
             self.rolled.add(pod.ordinal)
         if reason.startswith("scale-in") and 0 <= pod.ordinal < self.asked:
             self.wrongs.append(f"{pod.name} goes by a scale-in that nobody asked for")
+        if reason.startswith(("scale-in", "rolling")) and not self.broker.up and not pod.idle:
+            self.wrongs.append(f"{pod.name} is to drain ({reason}) where no offset can be committed")
         found.seen = replace(found.seen, drain=DrainMark(self.now, reason))
 
     def _request_drain(self, pod: Pod) -> None:
@@ -273,6 +275,11 @@ class ModelCluster:
                 for pod in self.pods.values():
                     self.delete_pod(pod)
 
+    def forget_finalizer(self) -> None:
+        """Somebody patches it away."""
+        if self.object.deleting_since is None:
+            self.object.finalizer = False
+
     def delete_pod(self, pod: ModelPod) -> None:
         """kubectl delete pod, or an eviction."""
         if pod.seen.deleting is None:
@@ -285,6 +292,12 @@ class ModelCluster:
         """Somebody asks for one pod to be drained."""
         if pod.seen.drain is None:
             pod.seen = replace(pod.seen, drain=DrainMark(self.now, "asked for"))
+        self._record()
+
+    def quit_pod(self, pod: ModelPod) -> None:
+        """Its worker drains and ends, and nobody of us asked it to."""
+        if pod.consumes:
+            self._begin_drain(pod)
         self._record()
 
     def fail_pod(self, pod: ModelPod) -> None:

@@ -102,6 +102,10 @@ def happen(cluster: ModelCluster, step: Step) -> None:
             cluster.routes = None if step.number > 4 else frozenset(sorted(QUEUES)[: step.number])
         case "delete pod" if pod:
             cluster.delete_pod(pod)
+        case "forget finalizer":
+            cluster.forget_finalizer()
+        case "quit pod" if pod:
+            cluster.quit_pod(pod)
         case "drain pod" if pod:
             cluster.drain_pod(pod)
         case "fail pod" if pod:
@@ -114,7 +118,8 @@ def happen(cluster: ModelCluster, step: Step) -> None:
 
 CALM = ["nothing"] * 4 + ["scale", "scale", "change"]
 CHANGES = ["suspend", "surge", "engine"]
-FAULTS = ["routes", "broker", "delete pod", "drain pod", "fail pod", "restart pod", "kill node"]
+FAULTS = ["routes", "broker", "forget finalizer", "delete pod", "drain pod", "quit pod", "fail pod", "restart pod"]
+FAULTS += ["kill node"]
 
 steps = st.builds(
     Step,
@@ -158,14 +163,94 @@ def test_whatever_happens_the_group_comes_to_its_manifest(
 ) -> None:
     cluster, script, ends_deleted, broker_returns = world
     operator = Operator(cluster)
+    follow(cluster, operator, script)
+    if ends_deleted:
+        cluster.delete_object()
+    cluster.heal(broker=broker_returns or not ends_deleted)
+    come_to_rest(cluster, operator)
+
+
+def follow(cluster: ModelCluster, operator: Operator, script: list[Step]) -> None:
     for step in script:
         happen(cluster, step)
         operator.reconcile(step.lag, step.killed_after)
         assert cluster.wrongs == []
         cluster.pass_time(step.seconds)
-    if ends_deleted:
-        cluster.delete_object()
-    cluster.heal(broker=broker_returns or not ends_deleted)
+
+
+QUIET = [Step(seconds=4.0)] * 5
+bumps = st.builds(
+    Step,
+    happens=st.sampled_from(["nothing"] * 5 + ["change"]),
+    seconds=st.sampled_from([1.0, 2.0, 5.0]),
+    killed_after=st.sampled_from([None, None, 0, 1, 2]),
+    lag=st.sampled_from([0, 0, 1, 2, 3]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    replicas=st.integers(1, 4),
+    surge=st.integers(0, 1),
+    starts=st.lists(st.sampled_from([StartFate.QUICK, StartFate.SLOW]), max_size=12),
+    script=st.lists(bumps, min_size=10, max_size=40),
+)
+def test_an_update_never_costs_more_than_one_member(
+    replicas: int, surge: int, starts: list[StartFate], script: list[Step]
+) -> None:
+    cluster = ModelCluster(manifest(replicas, update={"surge": surge}))
+    operator = Operator(cluster)
+    follow(cluster, operator, QUIET)
+    cluster.fates = [Fate(start) for start in starts]
+    for step in [Step("change"), *script]:
+        follow(cluster, operator, [step])
+        well = sum(pod.seen.ready for pod in cluster.pods.values())
+        assert well >= replicas - 1 + surge, f"{well} of {replicas} are ready"
+    come_to_rest(cluster, operator)
+    assert not [event for event in cluster.events if event.warning], "in peace nobody is warned"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    replicas=st.integers(1, 4),
+    surge=st.integers(0, 1),
+    sick=st.lists(st.builds(Fate, start=st.sampled_from(StartFate)), min_size=1, max_size=8),
+    pause=st.integers(0, 8),
+)
+def test_an_update_heals_what_is_broken(replicas: int, surge: int, sick: list[Fate], pause: int) -> None:
+    cluster = ModelCluster(manifest(replicas, update={"surge": surge}))
+    cluster.fates = sick
+    operator = Operator(cluster)
+    follow(cluster, operator, [*QUIET, Step("change"), *[Step(seconds=4.0)] * pause])
+    cluster.fates = []
+    cluster.change_pods()
+    come_to_rest(cluster, operator)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    replicas=st.integers(1, 4),
+    policies=st.tuples(st.sampled_from(OnTimeout), st.sampled_from(DeletionPolicy)),
+    drains=st.lists(st.builds(Fate, drain=st.sampled_from(DrainFate)), max_size=6),
+    script=st.lists(
+        st.builds(
+            Step,
+            happens=st.sampled_from(["broker", "kill node", "fail pod", "restart pod", "scale", "nothing"]),
+            number=st.integers(0, 4),
+            killed_after=st.sampled_from([None, None, 0, 1, 3]),
+        ),
+        max_size=5,
+    ),
+)
+def test_a_deletion_ends_and_leaves_nothing_behind(
+    replicas: int, policies: tuple[OnTimeout, DeletionPolicy], drains: list[Fate], script: list[Step]
+) -> None:
+    cluster = ModelCluster(manifest(replicas, deletionPolicy=policies[1]))
+    cluster.edit(shutdown=cluster.object.group.spec.shutdown.model_copy(update={"on_timeout": policies[0]}))
+    cluster.fates = drains
+    operator = Operator(cluster)
+    follow(cluster, operator, [*QUIET, *script])
+    cluster.delete_object()
     come_to_rest(cluster, operator)
 
 

@@ -17,6 +17,7 @@ from tests.unit.controller.stage import (
     until,
 )
 
+from rocketfleet.api.consumer_group import REBALANCE_REQUESTED
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.controller.actions import Reason
 from rocketfleet.controller.rebalance_tracking import Seen, Tracking, track
@@ -61,6 +62,11 @@ class Passes:
         spec = group.spec.model_copy(update={"replicas": replicas})
         metadata = group.metadata.model_copy(update={"generation": group.metadata.generation + 1})
         self.stage.group = group.model_copy(update={"spec": spec, "metadata": metadata})
+
+    def request(self, moment: str) -> None:
+        group = self.stage.group
+        metadata = group.metadata.model_copy(update={"annotations": {REBALANCE_REQUESTED: moment}})
+        self.stage.group = group.model_copy(update={"metadata": metadata})
 
     def condition(self, kind: ConditionType) -> tuple[Truth, str]:
         status = self.stage.group.status
@@ -167,6 +173,19 @@ async def test_members_that_do_not_share_out_the_queues_are_told_again() -> None
         assert await passes.once() <= 5.0
     told = passes.stage.calls.count("tell uid-0-1")
     assert 2 <= told <= (passes.stage.now - since) / TELL_AGAIN
+
+
+async def test_a_rebalance_that_somebody_asks_for_is_told_once() -> None:
+    passes = Passes()
+    passes.request("long ago")
+    await passes.to_rest()
+    passes.stage.calls.clear()
+    await passes.to_rest()
+    assert "tell uid-0-1" not in passes.stage.calls, "what was asked for before we came is not owed"
+    passes.request("now")
+    await passes.to_rest()
+    await passes.to_rest()
+    assert passes.stage.calls.count("tell uid-0-1") == 1
 
 
 async def test_an_object_that_was_made_again_starts_with_a_clean_memory() -> None:

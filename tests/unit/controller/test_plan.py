@@ -1,0 +1,426 @@
+"""The planner's rules, one by one. What they come to together is in test_plan_model.py."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.controller.model_parts import QUEUES, manifest
+
+from rocketfleet.api.spec import Engine
+from rocketfleet.controller.actions import (
+    Action,
+    AddFinalizer,
+    CreatePod,
+    DeleteGroup,
+    DeletePod,
+    Emit,
+    EnsureObjects,
+    MarkDrain,
+    PrepareGroup,
+    Reason,
+    ReleaseLocks,
+    RemoveFinalizer,
+    RequestDrain,
+    TellMembers,
+)
+from rocketfleet.controller.plan import DELETION_MARGIN, SETTLE_LIMIT, STUCK_AFTER, desired_replicas, drain_limit, plan
+from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Ownership, Phase, Pod, Snapshot
+from rocketfleet.wire.queue import MessageQueue
+
+NOW = 10_000.0
+QUEUE = MessageQueue("orders", "broker-a", 0)
+
+
+def pod(ordinal: int, **changes: Any) -> Pod:
+    made = Pod(
+        name=f"orders-{ordinal}",
+        ordinal=ordinal,
+        uid=f"u{ordinal}",
+        revision="new",
+        created=NOW - 500,
+        phase=Phase.RUNNING,
+        ready=True,
+        ready_since=NOW - 400,
+        client_ids=(f"orders-{ordinal}@u{ordinal}",),
+    )
+    return replace(made, **changes)
+
+
+def snapshot(*pods: Pod, **changes: Any) -> Snapshot:
+    able = sorted(p.client_ids[0] for p in pods if p.ready and not p.leaving)
+    owners = {q: frozenset({able[i % len(able)]}) if able else frozenset() for i, q in enumerate(sorted(QUEUES))}
+    made = Snapshot(
+        pods=pods,
+        revision="new",
+        finalizer=True,
+        prepared=True,
+        objects=True,
+        reachable=True,
+        queues=QUEUES,
+        members=frozenset(able),
+        ownership=Ownership(owners),
+        told=frozenset(p.uid for p in pods if not p.leaving and not p.idle),
+        last_desired=len(pods),
+    )
+    return replace(made, **changes)
+
+
+def quiet(actions: list[Action]) -> list[Action]:
+    return [action for action in actions if not isinstance(action, Emit)]
+
+
+def reasons(actions: list[Action]) -> list[Reason]:
+    return [action.event.reason for action in actions if isinstance(action, Emit)]
+
+
+def marked(ordinal: int, waited: float = 1.0, **changes: Any) -> Pod:
+    return pod(ordinal, drain=DrainMark(NOW - waited, "scale-in to 1"), **changes)
+
+
+def test_a_group_at_rest_needs_nothing() -> None:
+    assert plan(manifest(2), snapshot(pod(0), pod(1)), NOW) == []
+
+
+# -- the start ----------------------------------------------------------------------------------------------------
+
+
+def test_the_finalizer_comes_first_and_alone() -> None:
+    assert plan(manifest(2), snapshot(finalizer=False, prepared=False, objects=False), NOW) == [AddFinalizer()]
+
+
+def test_no_pod_before_the_group_is_prepared() -> None:
+    assert plan(manifest(2), snapshot(prepared=False, objects=False), NOW) == [PrepareGroup(), EnsureObjects()]
+    assert plan(manifest(2), snapshot(objects=False), NOW) == [EnsureObjects()]
+    assert plan(manifest(2), snapshot(prepared=False, reachable=False), NOW) == []
+
+
+def test_missing_pods_are_created_at_once() -> None:
+    assert plan(manifest(3), snapshot(pod(1)), NOW) == [CreatePod(0), CreatePod(2)]
+
+
+def test_a_suspended_group_prepares_and_creates_nothing() -> None:
+    assert plan(manifest(2, suspend=True), snapshot(prepared=False, objects=False), NOW) == []
+
+
+# -- how many -----------------------------------------------------------------------------------------------------
+
+
+def test_no_more_pods_than_queues_unless_asked_for() -> None:
+    assert desired_replicas(manifest(9), snapshot()) == len(QUEUES)
+    assert desired_replicas(manifest(9, allowIdleMembers=True), snapshot()) == 9
+    assert desired_replicas(manifest(9, messageModel="Broadcasting"), snapshot()) == 9
+    assert desired_replicas(manifest(9, worker={"handler": "a:b", "processes": 3}), snapshot()) == 2
+
+
+@pytest.mark.parametrize("queues", [None, frozenset(), frozenset({QUEUE})])
+def test_a_group_does_not_shrink_because_queues_are_missing(queues: frozenset[MessageQueue] | None) -> None:
+    there = snapshot(pod(0), pod(1), queues=queues)
+    assert not [action for action in plan(manifest(2), there, NOW) if isinstance(action, MarkDrain)]
+    assert CreatePod(1) in plan(manifest(2), replace(there, pods=(pod(0),)), NOW), "nor while a pod is replaced"
+
+
+def test_while_queues_are_not_known_a_group_does_not_grow() -> None:
+    assert desired_replicas(manifest(4), snapshot(pod(0), queues=None)) == 1
+    assert plan(manifest(4), snapshot(queues=None, last_desired=None), NOW) == []
+
+
+def test_with_autoscaling_the_advice_counts_within_its_bounds() -> None:
+    group = manifest().model_copy()
+    spec = group.spec.model_validate(
+        group.spec.model_dump(by_alias=True, exclude_none=True)
+        | {"replicas": None, "autoscaling": {"minReplicas": 1, "maxReplicas": 3, "targetLag": 10}}
+    )
+    group = group.model_copy(update={"spec": spec})
+    assert desired_replicas(group, snapshot(advised=2)) == 2
+    assert desired_replicas(group, snapshot(advised=50)) == 3
+    assert desired_replicas(group, snapshot(advised=None, last_desired=2)) == 2
+    assert desired_replicas(group, snapshot(advised=None, last_desired=None)) == 1
+
+
+ASSIGNED = {
+    "strategy": "Config",
+    "assignments": [
+        {"ordinal": 1, "queues": [{"topic": "orders", "broker": "broker-a", "queueId": 0}]},
+        {"ordinal": 2, "queues": [{"topic": "orders", "broker": "broker-a", "queueId": 1}]},
+    ],
+}
+
+
+def test_config_runs_the_ordinals_that_have_queues() -> None:
+    assert plan(manifest(4, allocation=ASSIGNED), snapshot(), NOW) == [CreatePod(1), CreatePod(2)]
+    assert plan(manifest(2, allocation=ASSIGNED), snapshot(), NOW) == [CreatePod(1)]
+
+
+def test_config_has_no_use_for_an_extra_pod() -> None:
+    there = snapshot(pod(1, revision="old"), pod(2, revision="old"))
+    actions = plan(manifest(3, allocation=ASSIGNED, update={"surge": 1}), there, NOW)
+    assert not [action for action in actions if isinstance(action, CreatePod)]
+
+
+# -- drains -------------------------------------------------------------------------------------------------------
+
+
+def test_all_pods_too_many_are_marked_at_once() -> None:
+    actions = plan(manifest(1), snapshot(pod(0), pod(1), pod(2)), NOW)
+    assert actions == [MarkDrain(pod(1), "scale-in to 1"), MarkDrain(pod(2), "scale-in to 1")]
+
+
+def test_a_marked_pod_is_asked_until_it_has_drained() -> None:
+    assert plan(manifest(1), snapshot(pod(0), marked(1)), NOW) == [RequestDrain(marked(1))]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "committed", "goes"),
+    [
+        (DrainOutcome(True, {QUEUE: 7}), {QUEUE: 7}, True),
+        (DrainOutcome(True, {QUEUE: 7}), {QUEUE: 8}, True),
+        (DrainOutcome(True, {}), {}, True),
+        (DrainOutcome(True), {}, True),
+        (DrainOutcome(True, {QUEUE: 7}), {QUEUE: 6}, False),
+        (DrainOutcome(True, {QUEUE: 7}), {}, False),
+        (DrainOutcome(False, {QUEUE: 7}), {QUEUE: 7}, False),
+        (DrainOutcome(False), {}, False),
+        (None, {}, True),  # it has ended with code 0
+    ],
+)
+def test_it_goes_when_its_offsets_are_read_back(
+    outcome: DrainOutcome | None, committed: dict[MessageQueue, int], goes: bool
+) -> None:
+    ended = marked(1, phase=Phase.SUCCEEDED, ready=False, outcome=outcome)
+    actions = plan(manifest(1), snapshot(pod(0), ended, committed=committed), NOW)
+    assert (DeletePod(ended) in actions) == goes
+    assert (Reason.DRAINED in reasons(actions)) == goes
+
+
+def test_a_broadcasting_member_keeps_its_own_offsets() -> None:
+    ended = marked(1, phase=Phase.SUCCEEDED, ready=False, outcome=DrainOutcome(True, {QUEUE: 7}))
+    group = manifest(1, messageModel="Broadcasting")
+    assert quiet(plan(group, snapshot(pod(0), ended), NOW)) == [DeletePod(ended)]
+
+
+def test_a_worker_that_came_back_after_an_unconfirmed_drain_is_asked_again() -> None:
+    back = marked(1, outcome=DrainOutcome(False, {QUEUE: 7}))
+    assert plan(manifest(1), snapshot(pod(0), back, committed={QUEUE: 7}), NOW) == [RequestDrain(back)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, Reason.DRAIN_TIMED_OUT),
+        ({"outcome": DrainOutcome(True, {QUEUE: 7}), "phase": Phase.SUCCEEDED}, Reason.OFFSETS_UNSAFE),
+    ],
+)
+def test_out_of_time_it_goes_or_stays_as_on_timeout_says(changes: dict[str, Any], reason: Reason) -> None:
+    late = marked(1, waited=drain_limit(manifest()) + 1, **changes)
+    there = snapshot(pod(0), late, committed={QUEUE: 3})
+    proceed = plan(manifest(1), there, NOW)
+    assert quiet(proceed) == [DeletePod(late)]
+    assert reasons(proceed) == [reason]
+    group = manifest(1)
+    shutdown = group.spec.shutdown.model_validate({"drainTimeoutSeconds": 5, "onTimeout": "Wait"})
+    waiting = group.model_copy(update={"spec": group.spec.model_copy(update={"shutdown": shutdown})})
+    kept = plan(waiting, there, NOW)
+    assert DeletePod(late) not in kept
+    assert reasons(kept) == [reason]
+    later = plan(waiting, there, NOW + 7)
+    assert later == kept, "a text that changes with time would be told again and again"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"phase": Phase.PENDING, "ready": False},
+        {"ready": False, "trouble": "CrashLoopBackOff"},
+        {"phase": Phase.FAILED, "ready": False},
+    ],
+)
+def test_a_marked_pod_that_does_not_run_goes_at_once(changes: dict[str, Any]) -> None:
+    idle = marked(1, **changes)
+    assert quiet(plan(manifest(1), snapshot(pod(0), idle), NOW)) == [DeletePod(idle)]
+
+
+def test_somebody_s_own_consumer_drains_by_its_deletion() -> None:
+    foreign = marked(1, engine=Engine.CONTAINER)
+    assert quiet(plan(manifest(1), snapshot(pod(0), foreign), NOW)) == [DeletePod(foreign)]
+    ours = marked(1, engine=Engine.WORKER)
+    group = manifest(1, engine="Container")
+    assert quiet(plan(group, snapshot(pod(0), ours), NOW)) == [RequestDrain(ours)], "it was made by our engine"
+
+
+def test_a_wanted_pod_that_somebody_marked_is_drained_and_then_made_anew() -> None:
+    asked = replace(marked(1), drain=DrainMark(NOW - 1, "asked for"))
+    assert plan(manifest(2), snapshot(pod(0), asked), NOW) == [RequestDrain(asked)]
+    done = replace(asked, phase=Phase.SUCCEEDED, outcome=DrainOutcome(True, {}))
+    assert quiet(plan(manifest(2), snapshot(pod(0), done), NOW)) == [DeletePod(done)]
+    gone = replace(done, deleting=NOW + 5)
+    assert plan(manifest(2), snapshot(pod(0), gone), NOW) == []
+    assert plan(manifest(2), snapshot(pod(0)), NOW) == [CreatePod(1)]
+
+
+def test_without_brokers_scale_in_and_updates_wait_but_suspension_does_not() -> None:
+    there = snapshot(pod(0), pod(1), reachable=False, queues=None, ownership=None)
+    assert plan(manifest(1), there, NOW) == []
+    old = snapshot(pod(0, revision="old"), pod(1, revision="old"), reachable=False, queues=None, ownership=None)
+    assert plan(manifest(2), old, NOW) == []
+    assert len(plan(manifest(2, suspend=True), there, NOW)) == 2
+    assert len(plan(manifest(2), replace(there, deleting_since=NOW), NOW)) == 2
+
+
+# -- pods that cannot be helped -----------------------------------------------------------------------------------
+
+
+def test_an_ended_pod_is_replaced() -> None:
+    ended = pod(1, phase=Phase.SUCCEEDED, ready=False)
+    actions = plan(manifest(2), snapshot(pod(0), ended), NOW)
+    assert quiet(actions) == [DeletePod(ended)]
+    assert reasons(actions) == [Reason.REPLACED]
+
+
+def test_a_failed_pod_is_replaced_after_a_pause() -> None:
+    young = pod(1, phase=Phase.FAILED, ready=False, created=NOW - 2)
+    assert plan(manifest(2), snapshot(pod(0), young), NOW) == []
+    assert quiet(plan(manifest(2), snapshot(pod(0), young), NOW + 30)) == [DeletePod(young)]
+    assert quiet(plan(manifest(1), snapshot(pod(0), young), NOW)) == [DeletePod(young)], "nobody waits for it"
+
+
+def test_a_pod_that_does_not_end_is_removed_by_force_after_its_grace_period() -> None:
+    ending = pod(1, ready=False, deleting=NOW)
+    assert plan(manifest(2), snapshot(pod(0), ending), NOW + STUCK_AFTER) == []
+    actions = plan(manifest(2), snapshot(pod(0), ending), NOW + STUCK_AFTER + 1)
+    assert quiet(actions) == [DeletePod(ending, force=True)]
+    assert actions == plan(manifest(2), snapshot(pod(0), ending), NOW + STUCK_AFTER + 9)
+
+
+@pytest.mark.parametrize("ordinal", [-1, 1])
+def test_a_pod_whose_label_is_wrong_is_drained_and_its_name_left_alone(ordinal: int) -> None:
+    wrong = replace(pod(0), ordinal=ordinal)
+    actions = plan(manifest(2), snapshot(wrong, pod(1)), NOW)
+    assert [action.pod for action in actions if isinstance(action, MarkDrain)] == [wrong]
+    assert not [action for action in actions if isinstance(action, CreatePod)], "orders-0 is still there"
+
+
+# -- updates ------------------------------------------------------------------------------------------------------
+
+
+def old(ordinal: int, **changes: Any) -> Pod:
+    return pod(ordinal, revision="old", **changes)
+
+
+def marks(actions: list[Action]) -> list[int]:
+    return [action.pod.ordinal for action in actions if isinstance(action, MarkDrain)]
+
+
+def test_an_update_takes_one_pod_at_a_time_the_last_first() -> None:
+    assert marks(plan(manifest(3), snapshot(old(0), old(1), old(2)), NOW)) == [2]
+    assert marks(plan(manifest(3), snapshot(old(0), old(1), replace(marked(2), revision="old")), NOW)) == []
+    assert marks(plan(manifest(3), snapshot(old(0), old(1)), NOW)) == [], "it is not back yet"
+    assert marks(plan(manifest(3), snapshot(old(0), old(1), pod(2, ready=False)), NOW)) == []
+    assert marks(plan(manifest(3), snapshot(old(0), old(1), pod(2)), NOW)) == [1]
+
+
+def test_an_update_waits_for_the_queues_but_not_for_ever() -> None:
+    nobody = Ownership(dict.fromkeys(QUEUES, frozenset()))
+    there = snapshot(old(0), pod(1, ready_since=NOW), ownership=nobody)
+    assert marks(plan(manifest(2), there, NOW + 1)) == []
+    assert marks(plan(manifest(2), there, NOW + SETTLE_LIMIT)) == [0]
+
+
+def test_an_update_begins_with_what_is_not_well() -> None:
+    assert marks(plan(manifest(3), snapshot(old(0, ready=False), old(1), old(2)), NOW)) == [0]
+    broken = [old(ordinal, ready=False, trouble="ImagePullBackOff") for ordinal in range(3)]
+    assert marks(plan(manifest(3), snapshot(*broken), NOW)) == [0, 1, 2], "they hold nothing"
+
+
+def test_a_broken_update_stops_at_the_first_pod() -> None:
+    there = snapshot(old(0), old(1), pod(2, ready=False, trouble="exit code 2"))
+    assert plan(manifest(3), there, NOW + 10 * SETTLE_LIMIT) == []
+
+
+SURGING = manifest(2, update={"surge": 1})
+
+
+def test_an_update_with_surge_adds_a_pod_first_and_removes_it_last() -> None:
+    assert plan(SURGING, snapshot(old(0), old(1)), NOW) == [CreatePod(2)]
+    assert marks(plan(SURGING, snapshot(old(0), old(1), pod(2, ready=False)), NOW)) == []
+    assert marks(plan(SURGING, snapshot(old(0), old(1), pod(2)), NOW)) == [1]
+    assert plan(SURGING, snapshot(old(0), pod(2)), NOW) == [CreatePod(1)]
+    assert marks(plan(SURGING, snapshot(old(0), pod(1), pod(2)), NOW)) == [0]
+    assert plan(SURGING, snapshot(pod(1), pod(2)), NOW) == [CreatePod(0)]
+    assert plan(SURGING, snapshot(pod(0, ready=False, ready_since=None, created=NOW), pod(1), pod(2)), NOW) == []
+    assert marks(plan(SURGING, snapshot(pod(0), pod(1), pod(2)), NOW)) == [2]
+
+
+def test_an_extra_pod_that_cannot_stand_in_is_replaced_by_the_next_update() -> None:
+    assert marks(plan(SURGING, snapshot(old(0), old(1), old(2, ready=False)), NOW)) == [2]
+    assert marks(plan(SURGING, snapshot(old(0), old(1), old(2)), NOW)) == [1], "one that can need not be"
+
+
+def test_without_an_update_surge_makes_no_difference() -> None:
+    assert plan(SURGING, snapshot(pod(0), pod(1)), NOW) == []
+    assert plan(SURGING, snapshot(pod(0)), NOW) == [CreatePod(1)]
+
+
+# -- members ------------------------------------------------------------------------------------------------------
+
+
+def test_members_are_told_when_they_are_others_than_before() -> None:
+    there = snapshot(pod(0), pod(1), told=frozenset({"u0"}))
+    assert plan(manifest(2), there, NOW) == [TellMembers((pod(0), pod(1)))]
+    broken = pod(1, ready=False, trouble="CrashLoopBackOff")
+    assert plan(manifest(2), snapshot(pod(0), broken, told=frozenset({"u0"})), NOW) == []
+    assert plan(manifest(2, engine="Container"), there, NOW) == []
+
+
+def test_locks_of_the_dead_are_released_when_a_broker_answers() -> None:
+    departed = frozenset({"orders-1@gone"})
+    assert plan(manifest(1), snapshot(pod(0), departed=departed), NOW) == [ReleaseLocks(departed)]
+    assert plan(manifest(1), snapshot(pod(0), departed=departed, reachable=False), NOW) == []
+
+
+# -- the end ------------------------------------------------------------------------------------------------------
+
+
+def deleted(*pods: Pod, since: float = NOW, **changes: Any) -> Snapshot:
+    return snapshot(*pods, deleting_since=since, **changes)
+
+
+LONG_AGO = NOW - drain_limit(manifest()) - DELETION_MARGIN - 1
+
+
+def test_a_deletion_drains_everybody_and_ends_when_nobody_is_left() -> None:
+    assert marks(plan(manifest(2), deleted(pod(0), pod(1)), NOW)) == [0, 1]
+    assert plan(manifest(2), deleted(pod(0, ready=False, deleting=NOW + 5)), NOW) == []
+    assert plan(manifest(2), deleted(), NOW) == [RemoveFinalizer()]
+
+
+@pytest.mark.parametrize("left", [{"departed": frozenset({"a"})}, {"lingering": frozenset({"a"})}])
+def test_a_deletion_waits_for_locks_and_members_but_not_for_ever(left: dict[str, Any]) -> None:
+    assert RemoveFinalizer() not in plan(manifest(), deleted(**left), NOW)
+    assert RemoveFinalizer() in plan(manifest(), deleted(since=LONG_AGO, **left), NOW)
+
+
+def test_a_deletion_ends_even_if_drains_may_wait_for_ever() -> None:
+    group = manifest(1)
+    shutdown = group.spec.shutdown.model_validate({"drainTimeoutSeconds": 5, "onTimeout": "Wait"})
+    group = group.model_copy(update={"spec": group.spec.model_copy(update={"shutdown": shutdown})})
+    hanging = marked(0, waited=60)
+    assert DeletePod(hanging) not in plan(group, deleted(hanging, since=NOW - 60), NOW)
+    actions = plan(group, deleted(hanging, since=LONG_AGO), NOW)
+    assert quiet(actions) == [DeletePod(hanging)]
+    assert reasons(actions) == [Reason.DELETION_GAVE_UP]
+
+
+@pytest.mark.parametrize(
+    "hindrance", [{"reachable": False}, {"members": None}, {"members": frozenset({"guest"})}], ids=str
+)
+def test_the_group_is_deleted_at_the_broker_only_when_nobody_uses_it(hindrance: dict[str, Any]) -> None:
+    group = manifest(deletionPolicy="Delete")
+    assert plan(group, deleted(), NOW) == [DeleteGroup(), RemoveFinalizer()]
+    assert plan(group, deleted(**hindrance), NOW) == []
+    late = plan(group, deleted(since=LONG_AGO, **hindrance), NOW)
+    assert quiet(late) == [RemoveFinalizer()]
+    assert reasons(late) == [Reason.DELETION_GAVE_UP]
+
+
+def test_an_object_without_our_finalizer_that_goes_is_left_alone() -> None:
+    assert plan(manifest(1), deleted(pod(0), finalizer=False), NOW) == []

@@ -1,0 +1,186 @@
+"""The status: what it says in each situation, and that it says it once."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.controller.model_parts import QUEUES, manifest
+from tests.unit.controller.test_plan import ASSIGNED, NOW, QUEUE, marked, old, pod, snapshot
+
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.status import Condition, ConditionType, ConsumerGroupStatus, Lag, LastDrain, Truth
+from rocketfleet.controller.snapshot import DrainOutcome, Ownership, Phase, Snapshot
+from rocketfleet.controller.status import Memory, differs, invalid_status, status_of
+
+EMPTY = ConsumerGroupStatus()
+NOTHING = Memory()
+
+
+def status(group: ConsumerGroup, seen: Snapshot, memory: Memory = NOTHING) -> ConsumerGroupStatus:
+    return status_of(group, seen, memory, EMPTY, NOW)
+
+
+def condition(found: ConsumerGroupStatus, kind: ConditionType) -> Condition:
+    return next(one for one in found.conditions or () if one.type is kind)
+
+
+def ready(group: ConsumerGroup, seen: Snapshot) -> tuple[str, str]:
+    found = condition(status(group, seen), ConditionType.READY)
+    return found.status.value, found.reason
+
+
+WHOLE = snapshot(pod(0), pod(1))
+
+
+def test_a_group_that_is_as_it_should_be() -> None:
+    found = status(manifest(2), WHOLE)
+    assert {one.type: (one.status, one.reason) for one in found.conditions or ()} == {
+        ConditionType.READY: (Truth.TRUE, "AllReady"),
+        ConditionType.PROGRESSING: (Truth.FALSE, "Settled"),
+        ConditionType.BALANCED: (Truth.TRUE, "EachQueueOwnedOnce"),
+        ConditionType.LAG_HEALTHY: (Truth.UNKNOWN, "NotMeasured"),
+        ConditionType.BROKER_REACHABLE: (Truth.TRUE, "Reachable"),
+        ConditionType.DRAINING: (Truth.FALSE, "NoDrain"),
+    }
+    assert (found.replicas, found.ready_replicas, found.updated_replicas, found.desired_replicas) == (2, 2, 2, 2)
+    assert found.ready_summary == "2/2"
+    assert found.selector == "rocketfleet.io/group=orders"
+    assert found.queues is not None
+    assert (found.queues.total, found.queues.owned, found.queues.unowned, found.queues.shared) == (4, 4, 0, 0)
+    assert [(m.pod, m.client_id, m.queues, m.state) for m in found.members or ()] == [
+        ("orders-0", "orders-0@u0", 2, "Ready"),
+        ("orders-1", "orders-1@u1", 2, "Ready"),
+    ]
+
+
+def test_everything_is_about_the_generation_that_was_seen() -> None:
+    group = manifest(2)
+    group = group.model_copy(update={"metadata": group.metadata.model_copy(update={"generation": 7})})
+    found = status(group, WHOLE)
+    assert found.observed_generation == 7
+    assert {one.observed_generation for one in found.conditions or ()} == {7}
+
+
+NOBODY = Ownership(dict.fromkeys(QUEUES, frozenset()))
+SHARED = Ownership(dict.fromkeys(QUEUES, frozenset({"orders-0@u0", "orders-1@u1"})))
+
+
+@pytest.mark.parametrize(
+    ("group", "seen", "expected"),
+    [
+        (manifest(2, suspend=True), snapshot(), ("True", "Suspended")),
+        (manifest(2, suspend=True), snapshot(reachable=False, prepared=False), ("True", "Suspended")),
+        (manifest(2, suspend=True), snapshot(marked(0)), ("False", "Suspending")),
+        (manifest(0), snapshot(), ("True", "NoReplicas")),
+        (manifest(0), snapshot(marked(0)), ("False", "Draining")),
+        (manifest(9), snapshot(*(pod(i) for i in range(4))), ("True", "LimitedByQueues")),
+        (manifest(2), snapshot(queues=frozenset(), last_desired=0), ("False", "NoQueues")),
+        (manifest(2), replace(WHOLE, reachable=False), ("False", "BrokerUnreachable")),
+        (manifest(2), replace(WHOLE, prepared=False), ("False", "Preparing")),
+        (manifest(2), snapshot(pod(0)), ("False", "PodsNotReady")),
+        (manifest(2), snapshot(pod(0), pod(1, ready=False)), ("False", "PodsNotReady")),
+        (manifest(2), snapshot(pod(0), pod(1, ready=False, trouble="ImagePullBackOff")), ("False", "PodTrouble")),
+        (manifest(2), snapshot(pod(0), old(1)), ("False", "RollingUpdate")),
+        (manifest(1), WHOLE, ("False", "ScalingIn")),
+        (manifest(1), snapshot(pod(0), marked(1)), ("False", "Draining")),
+        (manifest(2), replace(WHOLE, ownership=NOBODY), ("False", "NotBalanced")),
+        (manifest(2), replace(WHOLE, ownership=SHARED), ("False", "NotBalanced")),
+        (manifest(2), replace(WHOLE, ownership=Ownership({}, frozenset({"x"}))), ("False", "MembersSilent")),
+        (manifest(2), replace(WHOLE, ownership=None), ("Unknown", "NotObserved")),
+        (manifest(2), snapshot(queues=None, last_desired=None), ("Unknown", "NotObserved")),
+        (manifest(2), replace(WHOLE, deleting_since=NOW), ("False", "Deleting")),
+        (manifest(2, messageModel="Broadcasting"), replace(WHOLE, ownership=None), ("True", "AllReady")),
+    ],
+)
+def test_ready(group: ConsumerGroup, seen: Snapshot, expected: tuple[str, str]) -> None:
+    assert ready(group, seen) == expected
+
+
+def test_what_could_not_be_done_is_said() -> None:
+    found = status(manifest(2), WHOLE, Memory(trouble="the API server said no: quota exceeded"))
+    assert condition(found, ConditionType.READY).reason == "ReconcileFailed"
+    assert "quota" in condition(found, ConditionType.READY).message
+    found = status(manifest(2), replace(WHOLE, reachable=False), Memory(broker_trouble="127.0.0.1:9876 refused"))
+    assert "refused" in condition(found, ConditionType.BROKER_REACHABLE).message
+
+
+def test_config_that_leaves_queues_out_is_not_balanced_and_says_which() -> None:
+    owners = Ownership({queue: frozenset({f"orders-{queue.queue_id + 1}@u"}) for queue in sorted(QUEUES)[:2]})
+    seen = snapshot(pod(1), pod(2), ownership=owners)
+    found = condition(status(manifest(3, allocation=ASSIGNED), seen), ConditionType.BALANCED)
+    assert (found.status, found.reason) == (Truth.FALSE, "QueuesUnassigned")
+    assert "orders@broker-a/2" in found.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "waited", "reason", "word"),
+    [
+        ({}, 1, "Draining", "scale-in to 1"),
+        ({}, 100, "DrainTimedOut", "orders-1"),
+        ({"outcome": DrainOutcome(True, {QUEUE: 9}), "phase": Phase.SUCCEEDED}, 100, "OffsetsUnsafe", "2 behind"),
+    ],
+)
+def test_draining_says_what_is_unsafe_and_by_how_much(
+    changes: dict[str, Any], waited: float, reason: str, word: str
+) -> None:
+    seen = snapshot(pod(0), marked(1, waited=waited, **changes), committed={QUEUE: 7})
+    found = condition(status(manifest(1), seen), ConditionType.DRAINING)
+    assert (found.status, found.reason) == (Truth.TRUE, reason)
+    assert word in found.message
+
+
+def test_guests_are_shown_and_the_dead_are_not() -> None:
+    seen = replace(
+        WHOLE,
+        members=frozenset({"orders-0@u0", "orders-1@u1", "java@1", "orders-2@dead"}),
+        lingering=frozenset({"orders-2@dead"}),
+    )
+    members = status(manifest(2), seen).members or []
+    assert [(m.client_id, m.state) for m in members if m.pod is None] == [("java@1", "Guest")]
+
+
+def test_time_alone_changes_nothing() -> None:
+    for seen in (WHOLE, snapshot(pod(0), marked(1)), snapshot(pod(0)), replace(WHOLE, reachable=False)):
+        first = status_of(manifest(2), seen, NOTHING, EMPTY, NOW)
+        again = status_of(manifest(2), seen, NOTHING, first, NOW + 10)
+        assert again == first
+        assert not differs(first, again)
+
+
+def test_a_transition_has_its_time_and_a_mere_change_of_reason_has_not() -> None:
+    first = status_of(manifest(2), snapshot(pod(0)), NOTHING, EMPTY, NOW)
+    waiting = status_of(manifest(2), replace(WHOLE, ownership=NOBODY), NOTHING, first, NOW + 5)
+    done = status_of(manifest(2), WHOLE, NOTHING, waiting, NOW + 9)
+    times = [condition(one, ConditionType.READY).last_transition_time for one in (first, waiting, done)]
+    assert times[0] == times[1] < times[2]
+    assert differs(first, waiting)
+    assert differs(waiting, done)
+
+
+def test_what_is_not_known_now_stays_as_it_was() -> None:
+    drain = LastDrain(pod="orders-1", verified=True, seconds=1.0, queues=2, completed_at="2026-01-31T08:00:00Z")
+    first = status_of(manifest(2), WHOLE, Memory(prepared="p", last_drain=drain), EMPTY, NOW)
+    later = status_of(manifest(2), replace(WHOLE, queues=None, reachable=False), NOTHING, first, NOW + 1)
+    assert (later.prepared, later.last_drain, later.queues) == ("p", drain, first.queues)
+
+
+def test_lag_is_written_along_or_after_a_while_but_not_at_every_look() -> None:
+    def with_lag(messages: int, second: int, state: str = "Fine") -> ConsumerGroupStatus:
+        lag = Lag(messages=messages, state=state, observed_at=f"2026-01-31T08:00:{second:02}Z")
+        return status_of(manifest(2), WHOLE, Memory(lag=lag), EMPTY, NOW)
+
+    assert not differs(with_lag(5, 0), with_lag(6, 1))
+    assert differs(with_lag(5, 0), with_lag(6, 31))
+    assert not differs(with_lag(5, 0), with_lag(5, 31))
+    assert differs(with_lag(5, 0), with_lag(6, 1, "Behind"))
+
+
+def test_an_invalid_manifest_is_not_ready_and_leaves_the_rest_as_it_was() -> None:
+    before = status(manifest(2), WHOLE)
+    found = invalid_status(9, "spec.replicas: choose 0 or more", before, NOW + 1)
+    one = condition(found, ConditionType.READY)
+    assert (one.status, one.reason, one.observed_generation) == (Truth.FALSE, "InvalidSpec", 9)
+    assert found.observed_generation == 9
+    assert condition(found, ConditionType.BALANCED) == condition(before, ConditionType.BALANCED)
+    assert found.members == before.members
+    assert not differs(found, invalid_status(9, "spec.replicas: choose 0 or more", found, NOW + 50))
