@@ -1,4 +1,4 @@
-# One file, an image for each role: `docker build --target worker|operator|spark .`
+# One file, an image for each role, by its name: `docker build --target worker|operator|spark .`
 #
 # BASE_IMAGE is any image with Python 3.11 or newer and pip; the spark target needs one with Java 17 too, or a Debian that
 # can install it. Where a build cannot reach a package index, put wheels into wheels/ beside this file first:
@@ -18,15 +18,6 @@ RUN printf '%s\n' '#!/bin/sh' 'set -eu' \
       'exec python3 -m pip --python /opt/rocketfleet/bin/python install --no-cache-dir --disable-pip-version-check "$@" "$from"' \
       > /usr/local/bin/install-rocketfleet && chmod +x /usr/local/bin/install-rocketfleet
 
-FROM build AS build-worker
-RUN install-rocketfleet ""
-
-FROM build AS build-operator
-RUN install-rocketfleet "[operator]"
-
-FROM build AS build-spark
-RUN install-rocketfleet "[spark]"
-
 FROM ${BASE_IMAGE} AS runtime
 # The root file system may be read-only: nothing is written, bytecode was compiled at the installation.
 ENV PATH=/opt/rocketfleet/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
@@ -35,16 +26,25 @@ USER 65532:65532
 WORKDIR /tmp
 ENTRYPOINT ["rocketfleet"]
 
+# Docker's old builder makes every stage above the one it is asked for, so each role's stages follow those of a smaller one.
+FROM build AS build-worker
+RUN install-rocketfleet ""
+
+FROM runtime AS worker
+COPY --from=build-worker /opt/rocketfleet /opt/rocketfleet
+
+FROM build AS build-operator
+RUN install-rocketfleet "[operator]"
+
+FROM runtime AS operator
+COPY --from=build-operator /opt/rocketfleet /opt/rocketfleet
+
+FROM build AS build-spark
+RUN install-rocketfleet "[spark]"
+
 FROM runtime AS spark
 USER 0
 RUN command -v java > /dev/null || { apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless && rm -rf /var/lib/apt/lists/*; }
 COPY --from=build-spark /opt/rocketfleet /opt/rocketfleet
 ENV PYSPARK_PYTHON=/opt/rocketfleet/bin/python
 USER 65532:65532
-
-FROM runtime AS operator
-COPY --from=build-operator /opt/rocketfleet /opt/rocketfleet
-
-# The last one is what `docker build .` makes.
-FROM runtime AS worker
-COPY --from=build-worker /opt/rocketfleet /opt/rocketfleet

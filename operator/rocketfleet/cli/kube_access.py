@@ -22,7 +22,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
-    from rocketfleet.controller.kube_api import KubeApi
+    from rocketfleet.controller.kube.api import KubeApi
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -167,7 +167,7 @@ class KubeAccess:
     @contextmanager
     def _sentences(self) -> Iterator[None]:
         """What the API refuses, in words; Missing is what a caller may want to say in its own."""
-        from rocketfleet.controller.kube_api import KubeError
+        from rocketfleet.controller.kube.api import KubeError
 
         try:
             yield
@@ -191,7 +191,7 @@ async def open_cluster(options: KubeOptions) -> AsyncIterator[KubeAccess]:
     try:
         from kubernetes.aio.client import ApiClient, Configuration
 
-        from rocketfleet.controller.kube_api import KubeApi
+        from rocketfleet.controller.kube.api import KubeApi
     except ModuleNotFoundError as error:
         raise click.ClickException(MISSING_EXTRA) from error
 
@@ -206,7 +206,7 @@ async def open_cluster(options: KubeOptions) -> AsyncIterator[KubeAccess]:
 
 
 def _path(api: str, plural: str, namespace: str | None, name: str = "") -> str:
-    from rocketfleet.controller.kube_api import path_of
+    from rocketfleet.controller.kube.api import path_of
 
     return path_of(api, plural, namespace, name)
 

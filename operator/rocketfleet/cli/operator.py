@@ -130,7 +130,7 @@ def operator(
     on consuming without an operator.
     """
     try:
-        from rocketfleet.controller.operator import OperatorError, Options, run_operator
+        from rocketfleet.controller.kube.operator import OperatorError, Options, run_operator
         from rocketfleet.controller.pod import Defaults
     except ImportError as error:
         raise click.ClickException(

@@ -17,8 +17,8 @@ from rocketfleet.cli.run_screen import Screen, wants_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocketfleet.controller.local_manifests import ManifestFiles
-    from rocketfleet.controller.local_run import LocalRun
+    from rocketfleet.controller.local.manifests import ManifestFiles
+    from rocketfleet.controller.local.run import LocalRun
 
 STATE = Path(".rocketfleet/run")
 FILE_SECONDS = 0.5
@@ -65,8 +65,8 @@ def run(*, files: tuple[Path, ...], state_dir: Path, plain: bool, verbose: bool)
 async def _run(paths: Sequence[Path], state_dir: Path, screen: Screen) -> int:
     from rocketfleet.api.checking import ManifestError
     from rocketfleet.controller.backend import BackendError
-    from rocketfleet.controller.local_manifests import ManifestFiles
-    from rocketfleet.controller.local_run import LocalRun
+    from rocketfleet.controller.local.manifests import ManifestFiles
+    from rocketfleet.controller.local.run import LocalRun
 
     files = ManifestFiles(paths)
     files.changed()

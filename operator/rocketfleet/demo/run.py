@@ -18,8 +18,8 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError, SystemBusy
 from rocketfleet.controller.actions import Event
-from rocketfleet.controller.local_manifests import ManifestFiles, Wish
-from rocketfleet.controller.local_run import LocalRun
+from rocketfleet.controller.local.manifests import ManifestFiles, Wish
+from rocketfleet.controller.local.run import LocalRun
 from rocketfleet.demo import manifest
 from rocketfleet.demo.group_view import GroupView, look
 from rocketfleet.demo.manifest import GROUP, TOPIC

@@ -19,9 +19,9 @@ from rocketfleet.client import broker_members, broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.actions import Event, Reason
-from rocketfleet.controller.local_manifests import Wish
-from rocketfleet.controller.local_member import LocalMember
-from rocketfleet.controller.local_run import LocalRun
+from rocketfleet.controller.local.manifests import Wish
+from rocketfleet.controller.local.member import LocalMember
+from rocketfleet.controller.local.run import LocalRun
 from rocketfleet.demo.run import send_patiently
 from rocketfleet.demo.verdict import Verdict, judge, read_records
 from rocketfleet.producer.producer import Producer

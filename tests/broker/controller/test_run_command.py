@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.broker.cluster import Cluster
 
-from rocketfleet.controller.local_files import read_json
+from rocketfleet.controller.local.files import read_json
 from rocketfleet.devbroker.process import began
 
 PATIENCE = 40.0

@@ -5,9 +5,9 @@ from typing import Any
 import kopf
 from kubernetes.aio.client import ApiClient, Configuration
 
-from rocketfleet.controller.handlers import Wakers, _handler, connection_info, make_registry, make_settings
-from rocketfleet.controller.kube_api import KubeApi
-from rocketfleet.controller.kube_view import Key, KubeView
+from rocketfleet.controller.kube.api import KubeApi
+from rocketfleet.controller.kube.handlers import Wakers, _handler, connection_info, make_registry, make_settings
+from rocketfleet.controller.kube.view import Key, KubeView
 
 
 def test_all_that_kopf_could_do_by_itself_is_off() -> None:

@@ -5,8 +5,8 @@ import urllib.request
 
 import pytest
 
-from rocketfleet.controller.health import STUCK_AFTER, WAITED_TOO_LONG, Health, Vitals, not_ready, problems
-from rocketfleet.controller.metrics import CONTENT_TYPE, Metrics
+from rocketfleet.controller.kube.health import STUCK_AFTER, WAITED_TOO_LONG, Health, Vitals, not_ready, problems
+from rocketfleet.controller.kube.metrics import CONTENT_TYPE, Metrics
 
 WELL = Vitals(synced=True)
 LONG = WAITED_TOO_LONG + 1

@@ -14,9 +14,9 @@ from rocketfleet.api.checking import read_object
 from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
 from rocketfleet.controller.actions import Event, Reason
 from rocketfleet.controller.backend import BackendError
-from rocketfleet.controller.kube_api import KubeApi, KubeError, NotLeading
-from rocketfleet.controller.kube_backend import KubeBackend
-from rocketfleet.controller.kube_view import KubeView
+from rocketfleet.controller.kube.api import KubeApi, KubeError, NotLeading
+from rocketfleet.controller.kube.backend import KubeBackend
+from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.pod import Defaults
 from rocketfleet.controller.snapshot import DrainMark, Pod
 

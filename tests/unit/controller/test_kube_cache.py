@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketfleet.controller.kube_cache import Cache
+from rocketfleet.controller.kube.cache import Cache
 
 NAME = ("default", "a")
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.unit.controller.kube_objects import group
 
 from rocketfleet.controller.actions import Event, Reason
-from rocketfleet.controller.kube_events import BURST, LONGEST_NOTE, REFILL, SAME, Telling, event_manifest
+from rocketfleet.controller.kube.events import BURST, LONGEST_NOTE, REFILL, SAME, Telling, event_manifest
 
 
 def test_the_same_sentence_is_told_once_in_five_minutes() -> None:

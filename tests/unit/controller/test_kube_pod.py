@@ -8,7 +8,7 @@ from tests.unit.controller.kube_objects import group
 
 from rocketfleet.api.spec import Engine
 from rocketfleet.controller.backend import Seen
-from rocketfleet.controller.kube_pod import group_of, mark_text, moment, owner_of, pod_of
+from rocketfleet.controller.kube.pod import group_of, mark_text, moment, owner_of, pod_of
 from rocketfleet.controller.pod import Defaults, build
 from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Phase
 from rocketfleet.wire.queue import MessageQueue

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocketfleet.controller.backend import BackendError
-from rocketfleet.controller.leader import (
+from rocketfleet.controller.kube.leader import (
     LEASE,
     LOOK,
     MARGIN,

@@ -15,8 +15,8 @@ from tests.unit.controller.stage import until
 from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
 from rocketfleet.controller.actions import Event, Reason
 from rocketfleet.controller.backend import BackendError
-from rocketfleet.controller.local_backend import LocalBackend
-from rocketfleet.controller.local_files import read_json, write_json
+from rocketfleet.controller.local.backend import LocalBackend
+from rocketfleet.controller.local.files import read_json, write_json
 from rocketfleet.controller.snapshot import DrainMark, Phase, Pod
 
 SLEEP = "trap 'exit 0' TERM; echo here; while true; do sleep 0.05; done"
@@ -54,7 +54,7 @@ class Machine:
         return next(pod for pod in await self.pods() if pod.ordinal == ordinal)
 
     async def create(self, ordinal: int = 0, revision: str | None = None) -> Pod:
-        from rocketfleet.controller.local_backend import LOCAL_IMAGE
+        from rocketfleet.controller.local.backend import LOCAL_IMAGE
         from rocketfleet.controller.revision import revision_of
 
         await self.backend.create_pod(self.group, ordinal, revision or revision_of(self.group, LOCAL_IMAGE))

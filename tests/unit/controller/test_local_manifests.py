@@ -10,11 +10,11 @@ from tests.unit.controller.stage import group_of
 from rocketfleet.api.checking import ManifestError
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.controller.backend import BackendError
-from rocketfleet.controller.local_command import Command, Surroundings, command_of
-from rocketfleet.controller.local_files import StateDirectory
-from rocketfleet.controller.local_manifests import ManifestFiles
-from rocketfleet.controller.local_objects import LocalObjects
-from rocketfleet.controller.local_secrets import LocalSecrets
+from rocketfleet.controller.local.command import Command, Surroundings, command_of
+from rocketfleet.controller.local.files import StateDirectory
+from rocketfleet.controller.local.manifests import ManifestFiles
+from rocketfleet.controller.local.objects import LocalObjects
+from rocketfleet.controller.local.secrets import LocalSecrets
 
 MANIFEST = """\
 apiVersion: rocketfleet.io/v1alpha1

@@ -11,10 +11,10 @@ from tests.unit.controller.kube_objects import manifest
 from tests.unit.controller.kube_server import Fault, KubeServer, running
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.controller import leader, operator
-from rocketfleet.controller.kube_backend import KubeBackend
-from rocketfleet.controller.kube_view import Key
-from rocketfleet.controller.operator import Operator, OperatorError, Options
+from rocketfleet.controller.kube import leader, operator
+from rocketfleet.controller.kube.backend import KubeBackend
+from rocketfleet.controller.kube.operator import Operator, OperatorError, Options
+from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.pod import Defaults
 
 LIMIT = 40.0

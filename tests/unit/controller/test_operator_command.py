@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from rocketfleet.cli.main import main
 from rocketfleet.cli.operator import own_namespace
-from rocketfleet.controller.operator import Options, new_identity
+from rocketfleet.controller.kube.operator import Options, new_identity
 
-OPERATOR = "rocketfleet.controller.operator.run_operator"
+OPERATOR = "rocketfleet.controller.kube.operator.run_operator"
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, **environment: str) -> Options:

@@ -11,9 +11,9 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.brokers import Members
 from rocketfleet.controller.group_preparation import Prepared
-from rocketfleet.controller.kube_backend import KubeBackend
-from rocketfleet.controller.kube_view import Key
-from rocketfleet.controller.operator import Operator, Options
+from rocketfleet.controller.kube.backend import KubeBackend
+from rocketfleet.controller.kube.operator import Operator, Options
+from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.pod import Defaults
 from rocketfleet.controller.reconcile import Reconciler
 from rocketfleet.controller.snapshot import Ownership

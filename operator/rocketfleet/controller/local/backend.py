@@ -23,11 +23,11 @@ from rocketfleet.api.spec import GRACE_MARGIN, Engine
 from rocketfleet.client.config import ClientConfig, new_client_id
 from rocketfleet.controller.actions import Event
 from rocketfleet.controller.backend import BackendError, Seen
-from rocketfleet.controller.local_command import Command, Surroundings, command_of
-from rocketfleet.controller.local_files import Key, StateDirectory, write_json, write_private
-from rocketfleet.controller.local_member import LocalMember
-from rocketfleet.controller.local_objects import LocalObjects
-from rocketfleet.controller.local_secrets import LocalSecrets
+from rocketfleet.controller.local.command import Command, Surroundings, command_of
+from rocketfleet.controller.local.files import Key, StateDirectory, write_json, write_private
+from rocketfleet.controller.local.member import LocalMember
+from rocketfleet.controller.local.objects import LocalObjects
+from rocketfleet.controller.local.secrets import LocalSecrets
 from rocketfleet.controller.pod import pod_name
 from rocketfleet.controller.revision import revision_of
 from rocketfleet.controller.snapshot import DrainMark, Phase, Pod

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rocketfleet.controller.kube_api import KubeApi, KubeError, path_of
-from rocketfleet.controller.leader import LeaseTaken
+from rocketfleet.controller.kube.api import KubeApi, KubeError, path_of
+from rocketfleet.controller.kube.leader import LeaseTaken
 
 _API = "coordination.k8s.io/v1"
 

@@ -17,7 +17,7 @@ import kopf
 from kubernetes.aio.client import Configuration
 
 from rocketfleet.api.consumer_group import GROUP, PLURAL, VERSION
-from rocketfleet.controller.kube_view import Key, KubeView
+from rocketfleet.controller.kube.view import Key, KubeView
 from rocketfleet.controller.pod import GROUP_LABEL
 
 _BEARER = "bearer "

@@ -15,9 +15,9 @@ from rocketfleet.api.checking import ManifestError, problems
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.controller.actions import Event, Reason
 from rocketfleet.controller.brokers import Brokers
-from rocketfleet.controller.local_backend import LOCAL_IMAGE, LocalBackend
-from rocketfleet.controller.local_files import Key
-from rocketfleet.controller.local_manifests import Wish
+from rocketfleet.controller.local.backend import LOCAL_IMAGE, LocalBackend
+from rocketfleet.controller.local.files import Key
+from rocketfleet.controller.local.manifests import Wish
 from rocketfleet.controller.reconcile import Reconciler
 from rocketfleet.controller.work_queue import WorkQueue
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from rocketfleet.api.consumer_group import API_VERSION, KIND, PLURAL
 from rocketfleet.controller.backend import Seen
-from rocketfleet.controller.kube_api import KubeApi, path_of
-from rocketfleet.controller.kube_cache import Cache, Name, identity, number
-from rocketfleet.controller.kube_pod import group_of, owner_of, pod_of
+from rocketfleet.controller.kube.api import KubeApi, path_of
+from rocketfleet.controller.kube.cache import Cache, Name, identity, number
+from rocketfleet.controller.kube.pod import group_of, owner_of, pod_of
 from rocketfleet.controller.pod import GROUP_LABEL
 
 Key = tuple[str, str]  # namespace and name of a ConsumerGroup

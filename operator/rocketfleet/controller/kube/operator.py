@@ -25,18 +25,18 @@ from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from rocketfleet.api.consumer_group import KIND, ConsumerGroup
-from rocketfleet.controller import health as healths
 from rocketfleet.controller.backend import BackendError
 from rocketfleet.controller.brokers import Brokers
-from rocketfleet.controller.handlers import Wakers, make_registry, make_settings
-from rocketfleet.controller.health import Health, Vitals
-from rocketfleet.controller.kube_api import KubeApi, KubeError
-from rocketfleet.controller.kube_backend import KubeBackend
-from rocketfleet.controller.kube_lease import KubeLease
-from rocketfleet.controller.kube_pass import GroupPass, Reconciles
-from rocketfleet.controller.kube_view import Key, KubeView
-from rocketfleet.controller.leader import Leadership
-from rocketfleet.controller.metrics import CONTENT_TYPE, Metrics
+from rocketfleet.controller.kube import health as healths
+from rocketfleet.controller.kube.api import KubeApi, KubeError
+from rocketfleet.controller.kube.backend import KubeBackend
+from rocketfleet.controller.kube.group_pass import GroupPass, Reconciles
+from rocketfleet.controller.kube.handlers import Wakers, make_registry, make_settings
+from rocketfleet.controller.kube.health import Health, Vitals
+from rocketfleet.controller.kube.leader import Leadership
+from rocketfleet.controller.kube.lease import KubeLease
+from rocketfleet.controller.kube.metrics import CONTENT_TYPE, Metrics
+from rocketfleet.controller.kube.view import Key, KubeView
 from rocketfleet.controller.pod import Defaults
 from rocketfleet.controller.reconcile import Reconciler
 from rocketfleet.controller.work_queue import WorkQueue

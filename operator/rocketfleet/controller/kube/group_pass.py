@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from rocketfleet.api.checking import ManifestError, read_object
 from rocketfleet.api.consumer_group import ConsumerGroup, Metadata, read_status
 from rocketfleet.controller.actions import Event, Reason
-from rocketfleet.controller.kube_api import NotLeading
-from rocketfleet.controller.kube_backend import KubeBackend
-from rocketfleet.controller.kube_view import Key, KubeView
+from rocketfleet.controller.kube.api import NotLeading
+from rocketfleet.controller.kube.backend import KubeBackend
+from rocketfleet.controller.kube.view import Key, KubeView
 from rocketfleet.controller.status import differs, invalid_status
 
 RESYNC = 30.0  # seconds after which every group is looked at, whatever has been heard of it

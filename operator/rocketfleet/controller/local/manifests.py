@@ -11,7 +11,7 @@ from pathlib import Path
 from rocketfleet.api.checking import ManifestError
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.manifest import read_documents
-from rocketfleet.controller.local_files import Key
+from rocketfleet.controller.local.files import Key
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from typing import Any
 
 from rocketfleet.api.spec import Engine
 from rocketfleet.controller.backend import Seen
-from rocketfleet.controller.local_command import Command
-from rocketfleet.controller.local_files import PodFiles, read_json, write_json
-from rocketfleet.controller.local_process import LocalProcess, describe_exit, start
+from rocketfleet.controller.local.command import Command
+from rocketfleet.controller.local.files import PodFiles, read_json, write_json
+from rocketfleet.controller.local.process import LocalProcess, describe_exit, start
 from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Phase, Pod
 from rocketfleet.devbroker.process import Identity
 from rocketfleet.worker import last_words

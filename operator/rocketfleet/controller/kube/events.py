@@ -14,8 +14,8 @@ from typing import Any
 from rocketfleet.api.consumer_group import API_VERSION, KIND, ConsumerGroup
 from rocketfleet.controller.actions import Event
 from rocketfleet.controller.backend import BackendError
-from rocketfleet.controller.kube_api import FIELD_MANAGER, KubeApi, path_of
-from rocketfleet.controller.leader import micro_time
+from rocketfleet.controller.kube.api import FIELD_MANAGER, KubeApi, path_of
+from rocketfleet.controller.kube.leader import micro_time
 
 _log = logging.getLogger(__name__)
 SAME = 300.0  # seconds in which a sentence is not repeated

@@ -12,7 +12,7 @@ from pathlib import Path
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.client.config import ClientConfig, TlsConfig
 from rocketfleet.controller.backend import BackendError
-from rocketfleet.controller.local_files import GroupFiles, Key, write_private
+from rocketfleet.controller.local.files import GroupFiles, Key, write_private
 from rocketfleet.wire.acl import Credentials
 
 _VARIABLES = {

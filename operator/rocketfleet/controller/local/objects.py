@@ -14,7 +14,7 @@ from typing import Any
 
 from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup, Metadata, read_status
 from rocketfleet.api.status import ConsumerGroupStatus
-from rocketfleet.controller.local_files import Key, StateDirectory, read_json, write_json
+from rocketfleet.controller.local.files import Key, StateDirectory, read_json, write_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.api.template import CONSUMER
 from rocketfleet.controller.backend import BackendError
-from rocketfleet.controller.local_files import GroupFiles, PodFiles
+from rocketfleet.controller.local.files import GroupFiles, PodFiles
 from rocketfleet.controller.pod import Defaults, Manifest, PodError, build, pod_name
 
 LOCAL_IMAGE = "this-machine"

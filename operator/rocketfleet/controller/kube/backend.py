@@ -17,11 +17,11 @@ from rocketfleet.api.spec import Engine
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.actions import Event
 from rocketfleet.controller.backend import BackendError, Seen
-from rocketfleet.controller.kube_api import KubeApi, KubeError, path_of
-from rocketfleet.controller.kube_events import Events
-from rocketfleet.controller.kube_pod import mark_text, owner_of
-from rocketfleet.controller.kube_secrets import Connections, Secrets
-from rocketfleet.controller.kube_view import DELETED, Key, KubeView
+from rocketfleet.controller.kube.api import KubeApi, KubeError, path_of
+from rocketfleet.controller.kube.events import Events
+from rocketfleet.controller.kube.pod import mark_text, owner_of
+from rocketfleet.controller.kube.secrets import Connections, Secrets
+from rocketfleet.controller.kube.view import DELETED, Key, KubeView
 from rocketfleet.controller.pod import (
     DRAIN_ANNOTATION,
     TOKEN_KEY,

@@ -1,0 +1,1 @@
+"""Groups as pods: the backend on Kubernetes, and the operator around it."""

@@ -1,0 +1,1 @@
+"""Groups as processes of this machine: the backend of `rocketfleet run`."""
