@@ -8,7 +8,7 @@ import pytest
 from rocketfleet.controller.kube.health import STUCK_AFTER, WAITED_TOO_LONG, Health, Vitals, not_ready, problems
 from rocketfleet.controller.kube.metrics import CONTENT_TYPE, Metrics
 
-WELL = Vitals(synced=True)
+WELL = Vitals(synced=True, watches=True)
 LONG = WAITED_TOO_LONG + 1
 
 
@@ -40,7 +40,8 @@ def test_what_it_would_not(vitals: Vitals) -> None:
 def test_ready_is_who_knows_the_cluster_whether_it_leads_or_not() -> None:
     assert not_ready(WELL) is None
     assert not_ready(Vitals()) is not None
-    assert not_ready(Vitals(synced=True, stopping=True)) is not None
+    assert not_ready(Vitals(synced=True)) is not None
+    assert not_ready(Vitals(synced=True, watches=True, stopping=True)) is not None
 
 
 def get(url: str) -> tuple[int, str]:

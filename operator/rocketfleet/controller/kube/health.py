@@ -26,6 +26,7 @@ class Vitals:
     oldest_waits: float = 0.0
     since_pass: float = 0.0
     synced: bool = False
+    watches: bool = False
     leads: bool = False
     stopping: bool = False
 
@@ -50,6 +51,8 @@ def not_ready(vitals: Vitals) -> str | None:
         return "stopping"
     if not vitals.synced:
         return "the cluster's state has not been read yet"
+    if not vitals.watches:
+        return "the cluster is not being watched: the log says why"
     return None
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import kopf
+from kopf._core.engines.peering import Identity  # not public, and the only way to give one
 from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
@@ -148,6 +149,7 @@ class Operator:
         self._turned = asyncio.Event()
         self._relisted = asyncio.Event()
         self._stopping = False
+        self._watches = False
         self._term: Term | None = None
         self.health = Health(self.metrics.render, CONTENT_TYPE)
         self._add_gauges()
@@ -168,6 +170,7 @@ class Operator:
             oldest_waits=oldest,
             since_pass=self.queue.since_pass(),
             synced=self.view.synced,
+            watches=self._watches,
             leads=self.leadership.may_act(),
             stopping=self._stopping,
         )
@@ -247,15 +250,19 @@ class Operator:
             registry=registry,
             settings=make_settings(),
             standalone=True,
+            # Left to itself kopf looks for the user's name, which a container's user may not have.
+            identity=Identity(self._options.identity),
             clusterwide=not self._options.namespaces,
             namespaces=self._options.namespaces,
         )
         _take_signals(stop)  # kopf has taken them for itself
+        self._watches = True
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 await task
         finally:
+            self._watches = False
             for _ in range(2):  # the second time for whoever was busy with ending
                 for task in tasks:
                     task.cancel()
