@@ -372,6 +372,9 @@ class Consumer:
         _log.warning("lost the connection to %s: %s", address, error)
         if self.settings.locks_queues:
             masters = self._client.brokers.masters()
+            for broker in masters:
+                if masters[broker] == address:
+                    self.membership.disconnected(broker)
             for holding in self.holdings:
                 if masters.get(holding.queue.broker) == address:
                     self.holdings.event(holding, Event.DISCONNECTED)

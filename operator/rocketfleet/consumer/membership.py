@@ -5,9 +5,15 @@ what, so all ask the same broker: the first by name that answers, of those that 
 
 A member that was in the list and is no longer has *departed*; that is remembered for a while, because its locks are
 not released by anybody but us. One that comes back is a member again.
+
+A broker that restarts has forgotten everybody, and its members come back one by one. The first to be back would find
+itself alone, take all queues, and repeat what their owners have handled and could not commit yet. So after our own
+connection to a broker broke, its list is taken for complete only when everybody is in it who was there before, or has
+had the time to come back.
 """
 
 import logging
+import math
 import random
 from collections.abc import Callable, Iterable
 
@@ -21,6 +27,7 @@ from rocketfleet.wire.bodies import ConsumerData, ConsumerRunningInfo, ConsumeTy
 _log = logging.getLogger(__name__)
 _REMEMBERED = 180.0  # seconds; longer than a lock lives
 _TIMEOUT = 3.0
+REJOIN_SECONDS = 10.0  # to come back after a broker restarted; a member tries at least every 5 s
 
 
 class Membership:
@@ -39,6 +46,9 @@ class Membership:
         self._clock = clock
         self._seen: frozenset[str] = frozenset()
         self._departed: dict[str, float] = {}
+        self._lost: set[str] = set()  # brokers whose connection broke, and that have not counted us in again
+        self._awaited: frozenset[str] = frozenset()  # who should be back at such a broker
+        self._awaited_until = -math.inf
         data = ConsumerData(
             group_name=settings.group,
             consume_type=ConsumeType.PUSH,
@@ -94,9 +104,29 @@ class Membership:
             except RocketMQError as error:
                 _log.warning("%s does not say who is in group %s: %s", broker, self._settings.group, error)
                 continue
-            self.note(members)
+            if self._client.client_id in members:  # else it does not know us (yet), and says nothing about the others
+                members = self._with_awaited(broker, members)
+                self.note(members)
             return members
         return None
+
+    def disconnected(self, broker: str) -> None:
+        """Our connection to the broker broke: it may have restarted, and know nobody."""
+        self._lost.add(broker)
+
+    @property
+    def awaits(self) -> bool:
+        """Whether the last list holds members that are not back yet."""
+        return bool(self._awaited)
+
+    def _with_awaited(self, broker: str, members: tuple[str, ...]) -> tuple[str, ...]:
+        """The list, with those who have not had the time to come back."""
+        now = self._clock()
+        if broker in self._lost:
+            self._lost.discard(broker)
+            self._awaited, self._awaited_until = self._seen, now + REJOIN_SECONDS
+        self._awaited = frozenset() if now >= self._awaited_until else self._awaited - set(members)
+        return (*members, *sorted(self._awaited))
 
     async def departed(self, broker: str) -> frozenset[str]:
         """Members that have left of late, after a fresh look at this broker's list."""

@@ -113,7 +113,7 @@ class Rebalancer:
             async with self._round_over:
                 self._finished_rounds += 1
                 self._round_over.notify_all()
-            resting = self.settled and not self._awaited
+            resting = self.settled and not self._awaited and not self._membership.awaits
             pause = self._settings.rebalance_interval if resting else UNSETTLED_EVERY
             try:
                 async with asyncio.timeout(jittered(pause)):

@@ -3,7 +3,7 @@
 from tests.unit.consumer.model_broker import BROKER, ME, Clock, ModelBroker, ModelClient
 
 from rocketfleet.client.errors import ConnectError
-from rocketfleet.consumer.membership import _REMEMBERED, Membership, jittered
+from rocketfleet.consumer.membership import _REMEMBERED, REJOIN_SECONDS, Membership, jittered
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.codes import RequestCode
@@ -26,6 +26,10 @@ class Scene:
     async def see(self, *members: str) -> None:
         self.broker.members = list(members)
         assert await self.membership.members([BROKER]) == members
+
+    @property
+    def complete(self) -> bool:
+        return not self.membership.awaits
 
     async def departed(self, *still_there: str) -> frozenset[str]:
         self.broker.members = list(still_there)
@@ -102,6 +106,58 @@ async def test_if_no_broker_answers_the_members_are_unknown_which_is_not_nobody(
     assert await scene.membership.members([]) is None
     del scene.broker.failures[RequestCode.GET_CONSUMER_LIST_BY_GROUP]
     assert await scene.departed(ME) == frozenset(), "an error is not a departure"
+
+
+async def test_after_a_broker_restarted_its_members_have_time_to_come_back() -> None:
+    scene = Scene()
+    await scene.see(ME, "a", "b")
+    scene.membership.disconnected(BROKER)
+    scene.broker.members = []
+    assert await scene.membership.members([BROKER]) == (), "not even we are back: the caller sees to that"
+    scene.broker.members = ["b"]
+    assert await scene.membership.members([BROKER]) == ("b",)
+    assert await scene.departed("b") == frozenset()
+    scene.broker.members = [ME]
+    assert await scene.membership.members([BROKER]) == (ME, "a", "b")
+
+
+async def test_a_restarted_brokers_list_is_complete_when_all_are_back() -> None:
+    scene = Scene()
+    await scene.see(ME, "a", "b")
+    scene.membership.disconnected(BROKER)
+    scene.broker.members = [ME]
+    assert await scene.membership.members([BROKER]) == (ME, "a", "b")
+    waits = not scene.complete
+    assert waits
+    assert await scene.departed(ME) == frozenset(), "nobody's locks are released meanwhile"
+    scene.broker.members = [ME, "b", "c"]
+    assert await scene.membership.members([BROKER]) == (ME, "b", "c", "a")
+    scene.broker.members = [ME, "b", "c", "a"]
+    assert await scene.membership.members([BROKER]) == (ME, "b", "c", "a")
+    assert scene.complete
+    await scene.see(ME, "b")
+    assert await scene.departed(ME, "b") == {"a", "c"}, "who leaves later has left"
+
+
+async def test_who_does_not_come_back_to_a_restarted_broker_has_departed() -> None:
+    scene = Scene()
+    await scene.see(ME, "a")
+    scene.membership.disconnected(BROKER)
+    scene.broker.members = [ME]
+    assert await scene.membership.members([BROKER]) == (ME, "a")
+    scene.clock.now += REJOIN_SECONDS
+    await scene.see(ME)
+    assert scene.complete
+    assert await scene.departed(ME) == {"a"}
+
+
+async def test_a_member_that_dies_while_the_broker_lives_is_not_waited_for() -> None:
+    scene = Scene()
+    await scene.see(ME, "a")
+    scene.membership.disconnected(BROKER)
+    await scene.see(ME, "a")
+    await scene.see(ME)
+    assert await scene.departed(ME) == {"a"}
 
 
 def test_beats_are_a_little_off_each_other() -> None:

@@ -54,6 +54,7 @@ class ModelCluster:
         self._membership: frozenset[str] = frozenset()
         self._next_uid = 0
         self.history: list[tuple[Pod, ...]] = [()]
+        self.times = [self.now]  # of the history
 
     # -- what the operator sees ---------------------------------------------------------------------------------------
 
@@ -91,6 +92,7 @@ class ModelCluster:
     def _record(self) -> None:
         if self.history[-1] != self.visible():
             self.history.append(self.visible())
+            self.times.append(self.now)
 
     def _owners(self, queue: MessageQueue) -> list[str]:
         holder = self.broker.locks.get(queue)
@@ -270,7 +272,7 @@ class ModelCluster:
     def delete_object(self) -> None:
         if self.object.deleting_since is None:
             self.object.deleting_since = self.now
-            self.object.gone = not self.object.finalizer
+            self.object.gone = self.object.by_force = not self.object.finalizer
             if self.object.gone:  # nothing held it: the garbage collector takes its pods
                 for pod in self.pods.values():
                     self.delete_pod(pod)
@@ -298,6 +300,7 @@ class ModelCluster:
         """Its worker drains and ends, and nobody of us asked it to."""
         if pod.consumes:
             self._begin_drain(pod)
+            pod.drain_ends = self.now + 1
         self._record()
 
     def fail_pod(self, pod: ModelPod) -> None:

@@ -70,6 +70,7 @@ class Object:
     finalizer: bool = False
     deleting_since: float | None = None
     gone: bool = False
+    by_force: bool = False  # it went without us
     prepared: bool = False
     objects: bool = False
 
