@@ -202,6 +202,13 @@ class Scene:
         target = len(self.sent) + messages
         await self.until(lambda: len(self.sent) >= target, f"{messages} more messages are sent")
 
+    async def stop_traffic(self) -> None:
+        """Send nothing more."""
+        assert self._flowing is not None
+        self._flowing.cancel()
+        results = await asyncio.gather(self._flowing, return_exceptions=True)
+        assert not isinstance(results[0], Exception), results[0]
+
     # -- the end ------------------------------------------------------------------------------------------------------
 
     @property
@@ -210,10 +217,7 @@ class Scene:
 
     async def verdict(self) -> Verdict:
         """End the traffic, wait until everything sent was handled, and judge."""
-        assert self._flowing is not None
-        self._flowing.cancel()
-        results = await asyncio.gather(self._flowing, return_exceptions=True)
-        assert not isinstance(results[0], Exception), results[0]
+        await self.stop_traffic()
         await self.until(lambda: not judge(self.sent, self.events).lost, "everything sent is consumed")
         return judge(self.sent, self.events)
 
