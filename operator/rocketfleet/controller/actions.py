@@ -1,9 +1,10 @@
 """What the planner may want done. Each is idempotent: done twice, or begun by one operator and again by the next, it
 ends in the same state.
 
-They are done side by side, and one that fails keeps no other from being done: a preparation that fails must not starve a
-drain. Only the end has an order: the group at the brokers goes when all else has worked, the finalizer after it. Plans
-are made from caches, so an action on a pod is about the pod with that uid: where another has its name by now, there is nothing to do.
+They are done side by side, and one that fails keeps no other from being done: a preparation that fails must not starve
+a drain. Only the end has an order: the group at the brokers goes when all else has worked, the finalizer after it.
+Plans are made from caches, so an action on a pod is about the pod with that uid: where another has its name by now,
+there is nothing to do.
 """
 
 from dataclasses import dataclass
