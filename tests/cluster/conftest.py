@@ -6,6 +6,7 @@ A test that fails is reported with what the operator, the pods and the events sa
 import itertools
 import os
 import re
+import secrets
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.cluster.scene import Scene
 
 LONGEST = 3000.0  # seconds; the first test waits for the cluster to be built
 _numbers = itertools.count()
+_run = secrets.token_hex(2)  # a cluster may have seen other runs
 _open: dict[str, Scene] = {}
 
 
@@ -74,7 +76,7 @@ def make_scene(request: pytest.FixtureRequest, platform: Platform, release: Rele
 
     def make(**settings: Any) -> Scene:
         stem = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")[:36].strip("-")
-        scene = Scene(platform, f"e2e-{stem}-{next(_numbers)}", **settings)
+        scene = Scene(platform, f"e2e-{stem}-{_run}{next(_numbers)}", **settings)
         scenes.append(scene)
         _open[scene.name] = scene
         return scene

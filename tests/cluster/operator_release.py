@@ -1,9 +1,9 @@
 """The operator as a helm release: installed into a namespace that enforces the restricted pod security level."""
 
-import subprocess
 from pathlib import Path
 
 from tests.cluster.images import Images
+from tests.cluster.kind_nodes import kill_container
 from tests.cluster.kube import Kube, Manifest, is_ready, name_of, until
 
 CHART = Path(__file__).resolve().parents[2] / "helm" / "rocketfleet"
@@ -43,28 +43,22 @@ class Release:
         return self.kube.pods(NAMESPACE, _SELECTOR)
 
     def leader(self) -> str:
-        """The pod that holds the Lease."""
+        """The identity of the operator that leads: its pod's name, and something that a restart changes."""
 
         def holder() -> str | None:
             lease = self.kube.get(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}")
-            identity = ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
-            running = [name_of(pod) for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]]
-            return next((name for name in running if name in identity), None)
+            return ((lease or {}).get("spec") or {}).get("holderIdentity") or None
 
         return until(holder, "an operator leads")
 
     def kill_leader(self) -> str:
-        """Kill the leader without a word; its name."""
+        """Kill the operator that leads without a word; its identity."""
         leader = self.leader()
-        self.kube.kubectl("delete", "pod", "-n", NAMESPACE, leader, "--force", "--grace-period=0")
+        (pod,) = [pod for pod in self.pods() if name_of(pod) in leader]
+        kill_container(pod)
         return leader
 
     def mend(self) -> None:
         """Two operators are ready and one of them leads: what a test has broken is whole again."""
         until(lambda: sum(map(is_ready, self.pods())) == REPLICAS, "both operators are ready", 180.0)
         self.leader()
-
-
-def docker(*arguments: str) -> None:
-    """Do something to a node of kind."""
-    subprocess.run(["docker", *arguments], check=True, capture_output=True, timeout=120)

@@ -99,7 +99,7 @@ class Platform:
         )
         for name in ("namesrv", "recorder", "toolbox", "broker"):
             self.pod(name)
-        until(lambda: "broker-a" in self.rocketfleet("cluster", "list"), "the broker is registered")
+        until(lambda: "broker-a" in self.rocketfleet("cluster"), "the broker is registered")
 
     def pod(self, app: str) -> str:
         """The one pod of a part, once it is ready."""
@@ -149,7 +149,7 @@ class Platform:
         signal = "kill -KILL $(cat /data/pid)" if kill else "kill -TERM 1"
         self.kube.exec(NAMESPACE, pod, "sh", "-c", signal)
         until(lambda: self._restarts(pod) > before, "the broker's container is started again")
-        until(lambda: "broker-a" in self.rocketfleet("cluster", "list"), "the broker is registered again")
+        until(lambda: "broker-a" in self.rocketfleet("cluster"), "the broker is registered again")
 
     def _restarts(self, pod: str) -> int:
         found = self.kube.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}")

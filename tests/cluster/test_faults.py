@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from tests.cluster.kube import Kube, name_of, until
+from tests.cluster.kind_nodes import kill_container
+from tests.cluster.kube import Kube, is_ready, name_of, until
 from tests.cluster.operator_release import NAMESPACE, Release
-from tests.cluster.scene import GROUP, Scene
+from tests.cluster.scene import GROUP, QUEUES, Scene
 
 SLOW = 3.0  # seconds of a handler, so that a drain has a middle
 
@@ -23,6 +24,26 @@ def test_delete_pod_by_force(kube: Kube, scene: Scene) -> None:
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
     scene.consumes_on(killed, 200)
     assert not scene.finish().out_of_order
+
+
+def test_a_worker_is_killed_and_comes_back_in_its_pod(scene: Scene) -> None:
+    scene.start(replicas=3)
+    before = scene.pod(1)
+    assert before is not None
+    killed = scene.now()
+    kill_container(before)
+
+    def restarted() -> bool:
+        pod = scene.pod(1)
+        return pod is not None and pod["status"]["containerStatuses"][0]["restartCount"] == 1 and is_ready(pod)
+
+    until(restarted, "its container was started again")
+    scene.settle(3)
+    scene.consumes_on(killed, 200)
+    verdict = scene.finish()
+    assert not verdict.out_of_order
+    # One message for each of its queues may have been finished and not yet committed, and those between two commits.
+    print(f"repeated after the kill: {len(verdict.repeated)}")
 
 
 def test_delete_pod_in_good_order_repeats_nothing(kube: Kube, scene: Scene) -> None:
@@ -92,5 +113,7 @@ def test_broker_restarted(scene: Scene, kill: bool) -> None:
     assert {name_of(pod): pod["metadata"]["uid"] for pod in scene.pods()} == before, "pods were replaced for nothing"
     verdict = scene.finish()
     if not kill:  # a killed broker forgets the commits of its last five seconds
-        assert not verdict.repeated
         assert not verdict.out_of_order
+        # A handler that ended just when the broker went could not commit, and another member may have been the first
+        # to find the broker again. An orderly queue has one such message at most.
+        assert len(verdict.repeated) <= QUEUES

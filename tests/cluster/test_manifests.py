@@ -21,7 +21,7 @@ def refusals(kube: Kube, *manifests: dict[str, object]) -> dict[str, str]:
     try:
         kube.apply(*manifests, namespace=NAMESPACE, arguments=["--dry-run=server"])
     except CommandError as error:
-        parts = re.split(r'The ConsumerGroup "([^"]+)" is invalid', error.output)
+        parts = re.split(r'ConsumerGroup[^"]*"([^"]+)" is invalid', error.output)
         return dict(zip(parts[1::2], parts[2::2], strict=True))
     return {}
 

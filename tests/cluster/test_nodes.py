@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.cluster.kind_nodes import kill_node, start_node
 from tests.cluster.kube import Kube, Manifest, name_of, until
-from tests.cluster.operator_release import docker
 from tests.cluster.platform import Platform
 from tests.cluster.provision import Provision
 from tests.cluster.scene import Scene
@@ -44,14 +44,14 @@ def test_a_node_is_stopped_and_comes_back(kube: Kube, scene: Scene, node: str, p
     scene.start(replicas=4)
     assert on(scene.pods(), node)
     stopped = scene.now()
-    docker("kill", node)
+    kill_node(node)
     try:
         until(lambda: node not in kube.ready_nodes(), "the node is seen to be gone")
         scene.settle(4, NODE_GONE)
         assert not on(scene.pods(), node)
         scene.consumes_on(stopped, 200)
     finally:
-        docker("start", node)
+        start_node(node)
     until(lambda: node in kube.ready_nodes(), "the node is back", 180.0)
     scene.settle(4, NODE_GONE)
     verdict = scene.finish()
