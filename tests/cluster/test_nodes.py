@@ -7,7 +7,7 @@ from tests.cluster.kind_nodes import kill_node, start_node
 from tests.cluster.kube import Kube, Manifest, name_of, until
 from tests.cluster.platform import Platform
 from tests.cluster.provision import Provision
-from tests.cluster.scene import Scene
+from tests.cluster.scene import GROUP, QUEUES, Scene
 
 NODE_GONE = 240.0  # Kubernetes itself takes 50 s to notice, then come the pods' tolerations and grace periods
 
@@ -59,3 +59,35 @@ def test_a_node_is_stopped_and_comes_back(kube: Kube, scene: Scene, node: str, p
     # What was handled but not yet committed when its node went comes again: at most one message for each of its queues
     # in an orderly group, and what lies between two commits.
     print(f"repeated after the node was lost: {len(verdict.repeated)}")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "pods", "more"),
+    [
+        (None, 1, {}),
+        (None, 2, {"autoscaling": {"minReplicas": 2, "maxReplicas": 4, "targetLag": 10_000}}),
+        (QUEUES + 2, QUEUES, {}),
+    ],
+    ids=["left-out", "autoscaling", "more-than-queues"],
+)
+def test_evictions_are_allowed_whatever_the_spec_says_of_replicas(
+    kube: Kube, scene: Scene, replicas: int | None, pods: int, more: Manifest
+) -> None:
+    """A budget that counts on spec.replicas allows none where that is left out, or is not what runs."""
+    scene.open()
+    manifest = scene.manifest(replicas, **more)
+    if replicas is None:
+        del manifest["spec"]["replicas"]
+    scene.apply(manifest)
+    scene.settle(pods)
+
+    def allowed() -> bool:
+        budget = kube.get(f"/apis/policy/v1/namespaces/{scene.name}/poddisruptionbudgets/{GROUP}")
+        assert budget is not None
+        status = budget.get("status", {})
+        assert status.get("disruptionsAllowed", 0) >= 1, status
+        return True
+
+    until(allowed, "a pod may be evicted", 60.0)
+    scene.delete()
+    scene.nothing_left()

@@ -205,7 +205,7 @@ class GroupAtBroker:
 
         async def move(queue: MessageQueue) -> None:
             caller, address = self._client.remoting, self._client.master(queue.broker)
-            if not await broker_offsets.update_offset(caller, address, self.group, queue, offsets[queue]):
+            if not await broker_offsets.update_first_offset(caller, address, self.group, queue, offsets[queue]):
                 # An earlier reset at the broker waits to be taken up, and until then updates are dropped: replace it.
                 await broker_offsets.reset_queue_offset(caller, address, self.group, queue, offsets[queue])
 

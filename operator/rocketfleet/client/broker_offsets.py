@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from rocketfleet.client.calls import Caller, ask
+from rocketfleet.client.errors import RocketMQError
 from rocketfleet.wire.bodies import ConsumerOffsets, ResetOffset
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command, request
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
 _DROPPED: Final = "previously reset"  # what the broker remarks on a success that it does not mean
+FIRST_TRIES: Final = 5
 NOW: Final = -1
 """As a time to reset to: the end of each queue."""
 
@@ -56,6 +58,22 @@ async def update_offset(
     """Store the group's offset in a queue. False: the broker dropped it, because the group was reset meanwhile."""
     answer = await ask(caller, address, _update(group, queue, offset), timeout)
     return _DROPPED not in (answer.response.remark or "")
+
+
+async def update_first_offset(
+    caller: Caller, address: str, group: str, queue: MessageQueue, offset: int, *, timeout: float | None = None
+) -> bool:
+    """The same for a queue in which the group may have none yet: it is read back, and stored again if it is not there.
+
+    A 5.5.0 broker makes the table of a group's offsets in a topic without a lock: of two first updates that come at the
+    same time one may be lost, and both are answered with success.
+    """
+    for _ in range(FIRST_TRIES):
+        if not await update_offset(caller, address, group, queue, offset, timeout=timeout):
+            return False
+        if await query_offset(caller, address, group, queue, zero_if_not_found=False, timeout=timeout) is not None:
+            return True
+    raise RocketMQError(f"{address} does not keep the offset of group {group} in {queue}, {FIRST_TRIES} times over")
 
 
 async def update_offset_oneway(

@@ -42,6 +42,7 @@ class BrokerOffsets:
         self._tally = tally or Tally()
         self._told: defaultdict[MessageQueue, _Told] = defaultdict(_Told)
         self._sending: dict[MessageQueue, asyncio.Task[None]] = {}
+        self._stored: set[MessageQueue] = set()  # known to have an offset at the broker
 
     async def start(self, queue: MessageQueue) -> int:
         """Where to begin: the stored offset, or what consumeFromWhere says if there is none."""
@@ -51,6 +52,8 @@ class BrokerOffsets:
             remoting, master, group, queue, zero_if_not_found=self._settings.initial_offset is InitialOffset.NATIVE
         )
         if stored is not None:
+            if self._settings.initial_offset is InitialOffset.STRICT:  # else 0 may mean that there is none
+                self._stored.add(queue)
             self._told[queue].offset = stored
             return stored
         start = start_without_offset(self._settings.consume_from_where, queue.topic)
@@ -104,7 +107,8 @@ class BrokerOffsets:
     async def _update(self, queue: MessageQueue, offset: int, told: _Told, timeout: float | None) -> None:
         if self._told.get(queue) is not told:
             return  # given up, or reset, since this was asked for: it is no longer ours to tell
-        stored = await broker_offsets.update_offset(
+        update = broker_offsets.update_offset if queue in self._stored else broker_offsets.update_first_offset
+        stored = await update(
             self._client.remoting,
             self._client.master(queue.broker),
             self._settings.group,
@@ -113,6 +117,7 @@ class BrokerOffsets:
             timeout=timeout,
         )
         if stored:  # else the group was reset meanwhile: the next pull says where to
+            self._stored.add(queue)
             told.offset = max(told.offset, offset)
             self._tally.commits += 1
 

@@ -139,5 +139,5 @@ async def _write_start(client: Client, group: ConsumerGroup, queue: MessageQueue
         assert group.spec.consume_timestamp is not None  # a rule of the resource
         milliseconds = int(moment(group.spec.consume_timestamp) * 1000)
         offset = await broker_offsets.search_offset(remoting, address, queue, milliseconds)
-    await broker_offsets.update_offset(remoting, address, name, queue, offset)
+    await broker_offsets.update_first_offset(remoting, address, name, queue, offset)
     return True

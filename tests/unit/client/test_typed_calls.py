@@ -76,6 +76,7 @@ CALLS: dict[str, Callable[[Caller], Coroutine[Any, Any, Any]]] = {
     "reset_offsets": lambda c: broker_offsets.reset_offsets(c, PEER, "G", "T", 1),
     "reset_queue_offset": lambda c: broker_offsets.reset_queue_offset(c, PEER, "G", QUEUE, 1),
     "create_topic": lambda c: broker_topics.create_topic(c, PEER, TopicConfig("T")),
+    "create_topics": lambda c: broker_topics.create_topics(c, PEER, [TopicConfig("T"), TopicConfig("U")]),
     "delete_topic": lambda c: broker_topics.delete_topic(c, PEER, "T"),
     "topic_config": lambda c: broker_topics.topic_config(c, PEER, "T"),
     "all_topic_configs": lambda c: broker_topics.all_topic_configs(c, PEER),
@@ -83,6 +84,7 @@ CALLS: dict[str, Callable[[Caller], Coroutine[Any, Any, Any]]] = {
     "groups_of_topic": lambda c: broker_topics.groups_of_topic(c, PEER, "T"),
     "system_topics": lambda c: broker_topics.system_topics(c, PEER),
     "create_group": lambda c: broker_groups.create_group(c, PEER, SubscriptionGroupConfig("G")),
+    "create_groups": lambda c: broker_groups.create_groups(c, PEER, [SubscriptionGroupConfig("G")]),
     "delete_group": lambda c: broker_groups.delete_group(c, PEER, "G"),
     "group_config": lambda c: broker_groups.group_config(c, PEER, "G"),
     "all_groups": lambda c: broker_groups.all_groups(c, PEER),
@@ -118,7 +120,8 @@ CALLS: dict[str, Callable[[Caller], Coroutine[Any, Any, Any]]] = {
 }
 # These return nothing, so the broker's word is all there is to check.
 NO_BODY = {
-    "create_topic", "delete_topic", "create_group", "delete_group", "unregister", "check_subscription", "unlock",
+    "create_topic", "create_topics", "delete_topic", "create_group", "create_groups", "delete_group", "unregister",
+    "check_subscription", "unlock",
     "update_broker_config", "create_user", "update_user", "delete_user", "create_acl", "delete_acl", "send_back",
     "update_offset", "heartbeat", "broker_config",
 }  # fmt: skip
@@ -135,7 +138,7 @@ def test_every_typed_call_is_in_the_table() -> None:
         for name, value in vars(module).items()
         if inspect.iscoroutinefunction(value) and value.__module__ == module.__name__
     }
-    assert functions - {"update_offset_oneway"} == set(CALLS)
+    assert functions - {"update_offset_oneway", "update_first_offset"} == set(CALLS)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.consumer.model_broker import ADDRESS, Clock, ModelBroker, ModelClient, queue
 from tests.unit.consumer.waiting import turns, until
 
-from rocketfleet.client.errors import RequestTimeout
+from rocketfleet.client.errors import RequestTimeout, RocketMQError
 from rocketfleet.consumer.offsets import BrokerOffsets
 from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
 from rocketfleet.consumer.subscription import Subscription
@@ -179,3 +179,41 @@ async def test_commits_are_counted_and_what_was_not_sent_is_not() -> None:
     await scene.offsets.persist({queue(): 5})
     await scene.offsets.confirm(queue(), 5)
     assert scene.tally.commits == len(scene.told) == 2
+
+
+async def test_a_first_offset_that_the_broker_loses_is_stored_again() -> None:
+    scene = Scene()
+    losses = 2
+
+    def lose(command: Any) -> Any:
+        nonlocal losses
+        answer = scene.broker._update_offset(command)
+        if losses:
+            losses -= 1
+            del scene.broker.offsets[queue()]  # as a broker does when two first ones come at the same time
+        return answer
+
+    scene.broker.answers[UPDATE] = lose
+    await scene.offsets.persist({queue(): 5})
+    assert scene.broker.offsets[queue()] == 5
+    assert scene.told == [5, 5, 5]
+    await scene.offsets.persist({queue(): 6})
+    assert scene.told == [5, 5, 5, 6]
+    assert scene.broker.count(RequestCode.QUERY_CONSUMER_OFFSET) == 3, "known to be stored: not read back any more"
+
+
+async def test_a_broker_that_keeps_no_offset_is_an_error_and_tried_again() -> None:
+    scene = Scene()
+    scene.broker.answers[UPDATE] = reply_to
+    with pytest.raises(RocketMQError, match="does not keep the offset"):
+        await scene.offsets.confirm(queue(), 5)
+    assert scene.offsets.is_news(queue(), 5)
+
+
+async def test_a_queue_that_has_an_offset_is_not_read_back() -> None:
+    scene = Scene()
+    scene.broker.offsets[queue()] = 4
+    await scene.offsets.start(queue())
+    scene.broker.asked.clear()
+    await scene.offsets.confirm(queue(), 5)
+    assert [command.code for _, command in scene.broker.asked] == [UPDATE]
