@@ -12,6 +12,7 @@ connection to a broker broke, its list is taken for complete only when everybody
 had the time to come back.
 """
 
+import asyncio
 import logging
 import math
 import random
@@ -46,6 +47,8 @@ class Membership:
         self._clock = clock
         self._seen: frozenset[str] = frozenset()
         self._departed: dict[str, float] = {}
+        self._beats: set[asyncio.Task[object]] = set()  # heartbeats on their way
+        self._leaving = False
         self._lost: set[str] = set()  # brokers whose connection broke, and that have not counted us in again
         self._awaited: frozenset[str] = frozenset()  # who should be back at such a broker
         self._awaited_until = -math.inf
@@ -76,10 +79,24 @@ class Membership:
                 _log.warning("no heartbeat to %s: %s", address, error)
 
     async def _one_heartbeat(self, address: str) -> None:
-        await broker_members.heartbeat(self._client.remoting, address, self._heartbeat, timeout=_TIMEOUT)
+        if self._leaving:
+            return
+        beat = asyncio.get_running_loop().create_task(
+            broker_members.heartbeat(self._client.remoting, address, self._heartbeat, timeout=_TIMEOUT)
+        )
+        self._beats.add(beat)
+        beat.add_done_callback(self._beats.discard)
+        await asyncio.shield(beat)  # whoever waits for it may be cancelled; it is on its way all the same
 
     async def leave(self) -> None:
-        """Leave the group at every broker; the others are told at once."""
+        """Leave the group at every broker; the others are told at once.
+
+        After any heartbeat that is on its way: the broker handles the two in different threads, and one that overtakes
+        would make us a member again.
+        """
+        self._leaving = True
+        if self._beats:
+            await asyncio.wait(self._beats, timeout=_TIMEOUT)
 
         async def one(address: str) -> None:
             await broker_members.unregister(

@@ -1,7 +1,12 @@
 """Who is in the group, and who has left it."""
 
-from tests.unit.consumer.model_broker import BROKER, ME, Clock, ModelBroker, ModelClient
+import asyncio
 
+import pytest
+from tests.unit.consumer.model_broker import ADDRESS, BROKER, ME, Clock, ModelBroker, ModelClient
+from tests.unit.consumer.waiting import turns, until
+
+from rocketfleet.client import fanout
 from rocketfleet.client.errors import ConnectError
 from rocketfleet.consumer.membership import _REMEMBERED, REJOIN_SECONDS, Membership, jittered
 from rocketfleet.consumer.settings import ConsumerSettings
@@ -158,6 +163,26 @@ async def test_a_member_that_dies_while_the_broker_lives_is_not_waited_for() -> 
     await scene.see(ME, "a")
     await scene.see(ME)
     assert await scene.departed(ME) == {"a"}
+
+
+async def test_leaving_waits_for_a_heartbeat_on_its_way_even_if_nobody_else_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene()
+    monkeypatch.setattr(scene.client, "each_replica", lambda call: fanout.each([ADDRESS], call), raising=False)
+    gate = scene.broker.gates[RequestCode.HEART_BEAT] = asyncio.Event()
+    beat = asyncio.create_task(scene.membership.heartbeat())
+    await until(lambda: scene.broker.count(RequestCode.HEART_BEAT) == 1)
+    beat.cancel()
+    await asyncio.gather(beat, return_exceptions=True)
+    leave = asyncio.create_task(scene.membership.leave())
+    await turns()
+    assert scene.broker.count(RequestCode.UNREGISTER_CLIENT) == 0
+    gate.set()
+    await leave
+    assert scene.broker.count(RequestCode.UNREGISTER_CLIENT) == 1
+    await scene.membership.heartbeat()
+    assert scene.broker.count(RequestCode.HEART_BEAT) == 1, "who has left does not beat any more"
 
 
 def test_beats_are_a_little_off_each_other() -> None:
