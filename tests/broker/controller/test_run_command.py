@@ -98,8 +98,9 @@ def test_edits_are_followed_a_killed_run_is_continued_and_ctrl_c_drains(run: Run
     pids = run.pids()
 
     run.end(signal.SIGKILL)
+    said = len(run.output)
     run.start()
-    run.until(lambda: run.output.count("2/2 ready") >= 2, "the next run has found the members")
+    run.until(lambda: "2/2 ready  queues 8/8" in run.output[said:], "the next run has found the members")
     assert run.pids() == pids
 
     assert run.end(signal.SIGINT) == 0, run.output
