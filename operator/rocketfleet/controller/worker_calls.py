@@ -4,7 +4,6 @@ Each call is one connection, bounded in time and in the size of its answer. What
 sentence; whether that matters is for the caller to decide.
 """
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +11,12 @@ from typing import Any
 
 from rocketfleet.controller.snapshot import DrainOutcome
 from rocketfleet.wire.queue import MessageQueue
-from rocketfleet.worker.http import BadRequest, Response, parse_answer
-from rocketfleet.worker.http_call import CallFailed
+from rocketfleet.worker.http_call import CallFailed, call
 from rocketfleet.worker.last_words import from_answer
 
 LOOK_SECONDS = 2.0
 REBALANCE_SECONDS = 20.0
 DRAIN_MARGIN = 40.0  # seconds beyond the handlers' time; the worker itself gives up earlier, and says so
-_LONGEST_ANSWER = 32 << 20
 # Of a queue on its way to another member (Leaving, Settling) nothing more is begun; one that is Wanted is not ours yet.
 _OWNING = frozenset({"Owned", "Suspended", "ConfirmedOnce"})
 
@@ -98,31 +95,3 @@ def _assignment(answer: Mapping[str, Any]) -> Assignment:
         members=frozenset(answer["members"]),
         owners={queue: frozenset(them) for queue, them in owners.items()},
     )
-
-
-async def call(address: str, method: str, path: str, token: str | None, limit: float) -> Response:
-    """Ask once, and wait at most `limit` seconds."""
-    host, _, port = address.rpartition(":")
-    try:
-        async with asyncio.timeout(limit):
-            reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
-            try:
-                lines = [f"{method} {path} HTTP/1.1", f"Host: {address}"]
-                if token:
-                    lines.append(f"Authorization: Bearer {token}")
-                writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
-                data = bytearray()
-                while chunk := await reader.read(1 << 16):
-                    data += chunk
-                    if len(data) > _LONGEST_ANSWER:
-                        raise CallFailed(f"{path} of {address} answered more than {_LONGEST_ANSWER >> 20} MiB")
-            finally:
-                writer.close()
-        return parse_answer(bytes(data))
-    except TimeoutError:
-        raise CallFailed(f"{path} of {address} was not answered within {limit:g} s") from None
-    except (OSError, ValueError, OverflowError) as error:
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        raise CallFailed(f"{path} of {address} could not be called: {reason}") from error
-    except BadRequest as error:
-        raise CallFailed(f"{path} of {address}: {error}") from error

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 _GATE = 'read -r go && exec "$@" </dev/null'
 _POLL_SECONDS = 0.02
@@ -97,8 +98,25 @@ def spawn(
     environment: Mapping[str, str],
     note: Callable[[Identity], None],
 ) -> Identity:
+    """Start a program whose output replaces the file's. It is ours to wait for until this process ends."""
+    child, identity = start_noted(
+        argv, output=output, mode="wb", directory=directory, environment=environment, note=note
+    )
+    _children[child.pid] = child
+    return identity
+
+
+def start_noted(
+    argv: Sequence[str],
+    *,
+    output: Path,
+    mode: Literal["wb", "ab"],
+    directory: Path,
+    environment: Mapping[str, str],
+    note: Callable[[Identity], None],
+) -> "tuple[subprocess.Popen[bytes], Identity]":
     """Start a program in a session of its own. `note` is called with its identity before its first instruction runs."""
-    with output.open("wb") as log:
+    with output.open(mode) as log:
         child = subprocess.Popen(
             ["/bin/sh", "-c", _GATE, "sh", *argv],
             stdin=subprocess.PIPE,
@@ -108,7 +126,6 @@ def spawn(
             env=dict(environment),
             start_new_session=True,
         )
-    _children[child.pid] = child
     assert child.stdin is not None
     with child.stdin as gate:
         start = began(child.pid)
@@ -118,7 +135,7 @@ def spawn(
         note(identity)
         with suppress(BrokenPipeError):
             gate.write(b"go\n")
-    return identity
+    return child, identity
 
 
 def end_all(

@@ -18,6 +18,7 @@ from rocketfleet.worker.http import Response
 from rocketfleet.worker.http_call import CallFailed, call
 from rocketfleet.worker.lifeline import VARIABLE
 from rocketfleet.worker.merging import Part
+from rocketfleet.worker.port import LOOPBACK
 from rocketfleet.worker.restarts import Restarts
 
 HELLO_SECONDS = 60.0  # to import the handler and listen
@@ -101,7 +102,7 @@ class Child:
         """Call its control port. CallFailed if it has none, or does not answer."""
         if self._port is None:
             raise CallFailed("it is starting" if self.is_running else "it is not running")
-        return await call(self._port, method, path, self._token, limit)
+        return await call(f"{LOOPBACK}:{self._port}", method, path, self._token, limit)
 
     async def part(self, method: str, path: str, limit: float = LOOK_SECONDS) -> Part:
         """Its JSON answer, or why there is none."""

@@ -1,9 +1,8 @@
-"""A call from the parent process to the control port of a child, on this machine."""
+"""A call to a worker's control port: by the parent process to its children, and by the controller to pods."""
 
 import asyncio
 
 from rocketfleet.worker.http import BadRequest, Response, parse_answer
-from rocketfleet.worker.port import LOOPBACK
 
 _LONGEST_ANSWER = 32 << 20
 
@@ -12,25 +11,29 @@ class CallFailed(Exception):  # noqa: N818 - said in the past tense, as it is to
     """There was no usable answer; the message says why."""
 
 
-async def call(port: int, method: str, path: str, token: str, limit: float) -> Response:
+async def call(address: str, method: str, path: str, token: str | None, limit: float) -> Response:
     """Ask once, and wait at most `limit` seconds."""
+    host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(limit):
-            reader, writer = await asyncio.open_connection(LOOPBACK, port)
+            reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
             try:
-                lines = (f"{method} {path} HTTP/1.1", f"Host: {LOOPBACK}:{port}", f"Authorization: Bearer {token}")
+                lines = [f"{method} {path} HTTP/1.1", f"Host: {address}"]
+                if token:
+                    lines.append(f"Authorization: Bearer {token}")
                 writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
                 data = bytearray()
                 while chunk := await reader.read(1 << 16):
                     data += chunk
                     if len(data) > _LONGEST_ANSWER:
-                        raise CallFailed(f"{path} answered more than {_LONGEST_ANSWER >> 20} MiB")
+                        raise CallFailed(f"{path} of {address} answered more than {_LONGEST_ANSWER >> 20} MiB")
             finally:
                 writer.close()
         return parse_answer(bytes(data))
     except TimeoutError:
-        raise CallFailed(f"{path} was not answered within {limit:g} s") from None
-    except OSError as error:
-        raise CallFailed(f"{path} could not be called: {error.strerror or error}") from error
+        raise CallFailed(f"{path} of {address} was not answered within {limit:g} s") from None
+    except (OSError, ValueError, OverflowError) as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise CallFailed(f"{path} of {address} could not be called: {reason}") from error
     except BadRequest as error:
-        raise CallFailed(f"{path}: {error}") from error
+        raise CallFailed(f"{path} of {address}: {error}") from error

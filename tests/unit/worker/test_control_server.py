@@ -42,7 +42,7 @@ async def raw(port: int, data: bytes, *, end: bool = False) -> bytes:
 
 async def test_a_call_and_its_answer() -> None:
     async with serving() as (_, port):
-        response = await call(port, "POST", "/drain", "t", 5.0)
+        response = await call(f"127.0.0.1:{port}", "POST", "/drain", "t", 5.0)
     assert response.status == 200
     assert response.body == b"POST /drain Bearer t 127.0.0.1\n"
 
@@ -93,7 +93,7 @@ async def test_there_are_only_so_many_connections() -> None:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_CONNECTIONS)]
         try:
             async with asyncio.timeout(10):
-                while (await call(port, "GET", "/", "", 5.0)).status != 503:
+                while (await call(f"127.0.0.1:{port}", "GET", "/", "", 5.0)).status != 503:
                     pass  # the server may not have seen all of them yet
         finally:
             for _, writer in held:
@@ -105,7 +105,7 @@ async def test_what_the_answer_raises_is_told_as_a_bug_without_its_text(caplog: 
         raise ValueError("secret detail")
 
     async with serving(fail) as (_, port):
-        response = await call(port, "GET", "/x", "", 5.0)
+        response = await call(f"127.0.0.1:{port}", "GET", "/x", "", 5.0)
     assert response.status == 500
     assert b"secret" not in response.body
     assert "secret detail" in caplog.text
@@ -121,7 +121,7 @@ async def test_closing_waits_for_answers_under_way_but_not_for_those_who_did_not
 
     async with serving(slow) as (server, port):
         _, idle = await asyncio.open_connection("127.0.0.1", port)
-        calling = asyncio.create_task(call(port, "POST", "/drain", "", 30.0))
+        calling = asyncio.create_task(call(f"127.0.0.1:{port}", "POST", "/drain", "", 30.0))
         await asked.wait()
         closing = asyncio.create_task(server.close(30.0))
         await asyncio.sleep(0)
@@ -131,14 +131,16 @@ async def test_closing_waits_for_answers_under_way_but_not_for_those_who_did_not
             await closing
         idle.close()
         with pytest.raises(CallFailed):
-            await call(port, "GET", "/", "", 1.0)
+            await call(f"127.0.0.1:{port}", "GET", "/", "", 1.0)
 
 
 async def test_in_a_thread_it_answers_while_this_loop_is_stuck() -> None:
     thread = ControlThread(echo)
     _, port = thread.start("127.0.0.1", 0)
     answers: list[Response] = []
-    caller = threading.Thread(target=lambda: answers.append(asyncio.run(call(port, "GET", "/", "", 5.0))))
+    caller = threading.Thread(
+        target=lambda: answers.append(asyncio.run(call(f"127.0.0.1:{port}", "GET", "/", "", 5.0)))
+    )
     caller.start()
     caller.join()  # blocks this loop
     thread.close(1.0)
@@ -162,4 +164,4 @@ async def test_a_call_that_fails_is_a_sentence() -> None:
 
     async with serving(slow) as (_, port):
         with pytest.raises(CallFailed, match="not answered"):
-            await call(port, "GET", "/", "", 0.05)
+            await call(f"127.0.0.1:{port}", "GET", "/", "", 0.05)

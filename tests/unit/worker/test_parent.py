@@ -72,13 +72,13 @@ class Running:
         return [int(path.name.partition("-")[2]) for path in self.notes.glob(f"{number}-*")]
 
     async def get(self, path: str, method: str = "GET") -> dict[str, Any]:
-        response = await call(self.port, method, path, "t", 30.0)
+        response = await call(f"127.0.0.1:{self.port}", method, path, "t", 30.0)
         content: dict[str, Any] = json.loads(response.body)
         return content
 
     async def until_ready(self) -> None:
         async def ready() -> bool:
-            return (await call(self.port, "GET", "/readyz", "", 5.0)).status == 200
+            return (await call(f"127.0.0.1:{self.port}", "GET", "/readyz", "", 5.0)).status == 200
 
         await until(ready)
 
@@ -108,11 +108,11 @@ async def running(tmp_path: Path, how: str = "0", count: int = 2) -> AsyncIterat
 async def test_it_asks_all_and_answers_for_all(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         await scene.until_ready()
-        assert (await call(scene.port, "GET", "/healthz", "", 5.0)).status == 200
+        assert (await call(f"127.0.0.1:{scene.port}", "GET", "/healthz", "", 5.0)).status == 200
         assignment = await scene.get("/assignment")
         assert assignment["clientIds"] == ["me#0", "me#1"]
         assert (await scene.get("/rebalance", "POST"))["clientIds"] == ["me#0", "me#1"]
-        assert (await call(scene.port, "POST", "/drain", "wrong", 5.0)).status == 403
+        assert (await call(f"127.0.0.1:{scene.port}", "POST", "/drain", "wrong", 5.0)).status == 403
         first, second = await asyncio.gather(scene.get("/drain", "POST"), scene.get("/drain", "POST"))
         assert first == second
         assert first["confirmed"] is True
@@ -127,7 +127,7 @@ async def test_a_child_that_ends_by_itself_is_started_again(tmp_path: Path, capl
 
         async def started_again() -> bool:
             # One that is about to start is no reason to restart the others.
-            assert (await call(scene.port, "GET", "/healthz", "", 5.0)).status == 200
+            assert (await call(f"127.0.0.1:{scene.port}", "GET", "/healthz", "", 5.0)).status == 200
             return len(scene.lives(0)) == 2
 
         await until(started_again)

@@ -8,14 +8,15 @@ behind has to do.
 import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rocketfleet.devbroker.process import Identity, began
+from rocketfleet.devbroker.process import Identity, start_noted
 
-_GATE = 'read -r go && exec "$@" </dev/null'
+if TYPE_CHECKING:
+    import subprocess
 
 
 @dataclass(slots=True)
@@ -55,25 +56,7 @@ def start(
     note: Callable[[Identity], None],
 ) -> LocalProcess:
     """Start a program in a session of its own; a Ctrl-C at our terminal does not reach it. Its output is appended."""
-    with log.open("ab") as output:
-        child = subprocess.Popen(
-            ["/bin/sh", "-c", _GATE, "sh", *argv],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=directory,
-            env=dict(environment),
-            start_new_session=True,
-        )
-    assert child.stdin is not None
-    with child.stdin as gate:
-        moment = began(child.pid)
-        if moment is None:
-            raise ProcessLookupError(f"{argv[0]} ended before it began")
-        identity = Identity(child.pid, moment)
-        note(identity)
-        with contextlib.suppress(BrokenPipeError):
-            gate.write(b"go\n")
+    child, identity = start_noted(argv, output=log, mode="ab", directory=directory, environment=environment, note=note)
     return LocalProcess(identity, child)
 
 
