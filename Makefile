@@ -13,6 +13,9 @@ DEV := $(VENV)/.installed-dev
 
 # Extra arguments for pytest, e.g. make unit ARGS="-k frame -x"
 ARGS ?=
+# Processes that tests run in, each with a broker of its own. They wait more than they work; JOBS=0 runs all in one.
+JOBS ?= 3
+PARALLEL := -n $(JOBS) --dist worksteal
 
 .PHONY: help demo test e2e bench check crds fmt clean setup jars unit faults
 
@@ -23,10 +26,10 @@ demo: jars ## a real RocketMQ on loopback and a group scaled 2 → 4 → 1 under
 	@$(BIN)/rocketfleet demo
 
 test: check jars ## lint, types, unit and property tests, and the tests on a real broker
-	@$(BIN)/pytest tests/unit tests/broker $(ARGS)
+	@$(BIN)/pytest $(PARALLEL) tests/unit tests/broker $(ARGS)
 
 unit: $(DEV) ## only the tests that need no broker
-	@$(BIN)/pytest tests/unit $(ARGS)
+	@$(BIN)/pytest $(PARALLEL) tests/unit $(ARGS)
 
 faults: jars ## the long fault tests, with the real times of a broker
 	@$(BIN)/pytest -m slow tests/broker $(ARGS)
