@@ -51,7 +51,7 @@ def with_members(candidates: Sequence[Candidate], members: Hosts, now: float, *,
     """
     found = _search([one for one in candidates if not one.pod.ended], members)
     certain = complete and not found.nobodys and bool(found.own)
-    return [_judged(one, found, certain and one.host is not None, now) for one in candidates]
+    return [_judged(one, found, certain, now) for one in candidates]
 
 
 def _judged(candidate: Candidate, found: _Found, certain: bool, now: float) -> Pod:
