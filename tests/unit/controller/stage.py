@@ -60,6 +60,7 @@ class Stage:
     objects: bool = False
     kept: int | None = None  # as many pods as evictions leave
     started: int = 0
+    joins: bool = True  # whether pods that are created join
 
     def clock(self) -> float:
         return self.now
@@ -125,7 +126,8 @@ class StageBackend:
     async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> None:
         self._note(f"create {ordinal}")
         self._stage.started += 1
-        self._stage.add_pod(ordinal, uid=f"uid-{ordinal}-{self._stage.started}", revision=revision)
+        uid = f"uid-{ordinal}-{self._stage.started}"
+        self._stage.add_pod(ordinal, uid=uid, revision=revision, member=self._stage.joins)
         self._stage.deal()
 
     async def mark_drain(self, group: ConsumerGroup, pod: Pod, mark: DrainMark) -> None:

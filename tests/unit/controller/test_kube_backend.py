@@ -12,6 +12,7 @@ from tests.unit.controller.kube_server import Fault, KubeServer, running
 
 from rocketfleet.api.checking import read_object
 from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
+from rocketfleet.api.spec import Engine
 from rocketfleet.controller.actions import Event, Reason
 from rocketfleet.controller.backend import BackendError
 from rocketfleet.controller.kube.api import KubeApi, KubeError, NotLeading
@@ -258,6 +259,13 @@ class TestObjects:
         assert not await setup.backend.objects_ready(group)
         with pytest.raises(BackendError, match="earlier object"):
             await setup.backend.ensure_objects(group)
+
+    async def test_workers_can_be_asked_to_drain_after_the_engine_was_changed(self, setup: Setup) -> None:
+        group = await ready(setup)
+        token = await setup.backend.control_token(group)
+        theirs = group.model_copy(update={"spec": group.spec.model_copy(update={"engine": Engine.CONTAINER})})
+        assert token is not None
+        assert await setup.backend.control_token(theirs) == token
 
     async def test_the_token_shows_nowhere_but_in_its_secret(
         self, setup: Setup, caplog: pytest.LogCaptureFixture
