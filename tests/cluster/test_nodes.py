@@ -18,7 +18,8 @@ def node(kube: Kube, platform: Platform) -> Iterator[str]:
     nodes = sorted(kube.ready_nodes() - {platform.home})
     assert len(nodes) >= 2, "these tests need two nodes besides the one that RocketMQ runs on"
     yield nodes[0]
-    kube.kubectl("uncordon", nodes[0])
+    for each in nodes:
+        kube.kubectl("uncordon", each)
     until(lambda: kube.ready_nodes() >= set(nodes), "all nodes are ready", 180.0)
 
 
@@ -59,6 +60,35 @@ def test_a_node_is_stopped_and_comes_back(kube: Kube, scene: Scene, node: str, p
     # What was handled but not yet committed when its node went comes again: at most one message for each of its queues
     # in an orderly group, and what lies between two commits.
     print(f"repeated after the node was lost: {len(verdict.repeated)}")
+
+
+@pytest.mark.parametrize(("replicas", "pods"), [(None, 1), (QUEUES + 2, QUEUES)], ids=["left-out", "more-than-queues"])
+def test_kubectl_drain_whatever_the_spec_says_of_replicas(
+    kube: Kube, platform: Platform, scene: Scene, node: str, replicas: int | None, pods: int
+) -> None:
+    """Every pod of the node is evicted, the last one too, and what takes its place goes on where it stopped."""
+    scene.open()
+    scene.start_traffic()
+    manifest = scene.manifest(replicas)
+    if replicas is None:
+        del manifest["spec"]["replicas"]
+    elsewhere = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [platform.home]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]}
+    manifest["spec"]["template"]["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    }
+    scene.apply(manifest)
+    scene.settle(pods)
+    drained: str = scene.pods()[0]["spec"]["nodeName"]
+    evicted = on(scene.pods(), drained)
+    kube.kubectl(
+        "drain", drained, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=200s", timeout=240.0
+    )
+    scene.settle(pods)
+    assert evicted
+    assert not on(scene.pods(), drained)
+    scene.hold()
+    assert scene.finish().good
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,14 @@ class PrepareGroup:
 
 @dataclass(frozen=True, slots=True)
 class EnsureObjects:
-    """What pods need beside them: the token's Secret, the PodDisruptionBudget."""
+    """What pods need beside them: the token's Secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitEvictions:
+    """Have the PodDisruptionBudget keep so many pods. Nobody waits for it."""
+
+    keep: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,7 @@ Action = (
     | RemoveFinalizer
     | PrepareGroup
     | EnsureObjects
+    | LimitEvictions
     | CreatePod
     | MarkDrain
     | RequestDrain

@@ -23,6 +23,7 @@ from rocketfleet.controller.actions import (
     Emit,
     EnsureObjects,
     Event,
+    LimitEvictions,
     MarkDrain,
     PrepareGroup,
     Reason,
@@ -98,6 +99,8 @@ class Applier:
                 await self._backend.remove_finalizer(group)
             case EnsureObjects():
                 await self._backend.ensure_objects(group)
+            case LimitEvictions(keep):
+                await self._backend.limit_evictions(group, keep)
             case PrepareGroup():
                 await self._prepare(group, _access(observation), memory)
             case CreatePod(ordinal):

@@ -26,6 +26,7 @@ class Seen:
     pod: Pod
     control: str | None = None  # host:port of its worker's control port
     host: str | None = None  # the address its connections come from: how members of a foreign engine are told apart
+    node: str | None = None  # its node's, which they may come from too
 
 
 class Backend(Protocol):
@@ -40,6 +41,12 @@ class Backend(Protocol):
         ...
 
     async def ensure_objects(self, group: ConsumerGroup) -> None: ...
+
+    async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
+        """Whether whoever evicts pods has to leave just so many. True where nobody evicts any."""
+        ...
+
+    async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None: ...
 
     async def connection(self, group: ConsumerGroup) -> ClientConfig:
         """How the controller itself reaches the group's RocketMQ, credentials and certificates included."""

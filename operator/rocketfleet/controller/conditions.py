@@ -12,7 +12,8 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.controller.drain import describe_unsafe, drain_limit, outcome_of, unsafe_offsets
-from rocketfleet.controller.snapshot import Snapshot
+from rocketfleet.controller.joining import JOIN_LIMIT
+from rocketfleet.controller.snapshot import Joining, Snapshot
 from rocketfleet.controller.wanted import (
     assigned_queues,
     queues_to_own,
@@ -78,6 +79,9 @@ def _balanced(group: ConsumerGroup, snapshot: Snapshot) -> Verdict:
     if unowned or shared:
         text = f"Of {len(queues)} queues {unowned} have no owner and {shared} have several."
         return Verdict(Truth.FALSE, "Rebalancing", text)
+    waited_for = _waited_for(snapshot, wanted_ordinals(group, snapshot))
+    if waited_for is not None:
+        return Verdict(Truth.FALSE, "MembersJoining", waited_for)
     if group.spec.engine is Engine.WORKER and group.spec.allocation.strategy is Strategy.CONFIG:
         left_out = (snapshot.queues or frozenset()) - assigned_queues(group)
         if left_out:
@@ -85,7 +89,8 @@ def _balanced(group: ConsumerGroup, snapshot: Snapshot) -> Verdict:
                 f"Nobody consumes {_names(str(queue) for queue in left_out)}: allocation.assignments leaves them out."
             )
             return Verdict(Truth.FALSE, "QueuesUnassigned", text)
-    return Verdict(Truth.TRUE, "EachQueueOwnedOnce", f"Each of {len(queues)} queues has exactly one owner.")
+    text = f"Each of {len(queues)} queues has exactly one owner.{_assumed(snapshot)}"
+    return Verdict(Truth.TRUE, "EachQueueOwnedOnce", text)
 
 
 def _draining(group: ConsumerGroup, snapshot: Snapshot, now: float) -> Verdict:
@@ -140,7 +145,8 @@ def _ready(
     if len(ordinals) < asked:
         text = f"{len(ordinals)} pods run, not {asked}: more would have no queue to consume from."
         return Verdict(Truth.TRUE, "LimitedByQueues", text)
-    return Verdict(Truth.TRUE, "AllReady", f"All {len(ordinals)} pods are ready and share the queues.")
+    text = f"All {len(ordinals)} pods are ready and share the queues.{_assumed(snapshot)}"
+    return Verdict(Truth.TRUE, "AllReady", text)
 
 
 def _pods(snapshot: Snapshot, ordinals: tuple[int, ...], draining: Verdict) -> Verdict | None:
@@ -154,6 +160,9 @@ def _pods(snapshot: Snapshot, ordinals: tuple[int, ...], draining: Verdict) -> V
         text = f"{len(current)} of {len(ordinals)} pods are of the present revision."
         return Verdict(Truth.FALSE, "RollingUpdate", text)
     ready = [pod for pod in current if pod.ready]
+    waited_for = _waited_for(snapshot, ordinals)
+    if waited_for is not None and len(current) == len(ordinals):
+        return Verdict(Truth.FALSE, "MembersJoining", waited_for)
     if len(ready) < len(ordinals):
         return Verdict(Truth.FALSE, "PodsNotReady", f"{len(ready)} of {len(ordinals)} pods are ready.")
     if len(snapshot.pods) > len(ordinals):
@@ -161,6 +170,32 @@ def _pods(snapshot: Snapshot, ordinals: tuple[int, ...], draining: Verdict) -> V
         reason = draining.reason if draining.status is Truth.TRUE else "ScalingIn"
         return Verdict(Truth.FALSE, reason, f"There should be {len(ordinals)} pods; these are to go: {over}.")
     return None
+
+
+def _waited_for(snapshot: Snapshot, ordinals: tuple[int, ...]) -> str | None:
+    """Pods with somebody's own consumer that run, but are not seen to be members; None: there are none."""
+    wanted = [pod for pod in snapshot.pods if pod.ordinal in ordinals and not pod.leaving]
+    missing = [pod.name for pod in wanted if pod.joining is Joining.MISSING]
+    if missing:
+        return (
+            f"{_names(missing)}: ready, but none of the members at the broker. If that stays so, the consumer in it is "
+            "in another group, or at other brokers."
+        )
+    awaited = [pod.name for pod in wanted if pod.joining is Joining.AWAITED]
+    if awaited:
+        return (
+            f"{_names(awaited)}: ready, but not seen among the members at the broker. If it cannot be seen there, it "
+            f"counts {JOIN_LIMIT:g} s after it was ready."
+        )
+    return None
+
+
+def _assumed(snapshot: Snapshot) -> str:
+    """What is taken on trust, as a sentence more."""
+    names = [pod.name for pod in snapshot.pods if pod.joining is Joining.ASSUMED and not pod.leaving]
+    if not names:
+        return ""
+    return f" {_names(names)} cannot be told among the members at the broker, and count by their readiness alone."
 
 
 def _progressing(ready: Verdict) -> Verdict:

@@ -22,9 +22,11 @@ from rocketfleet.controller.brokers import BrokerAccess, GroupAccess, Members
 from rocketfleet.controller.drain import outcome_of
 from rocketfleet.controller.group_memory import Asked, Memory
 from rocketfleet.controller.group_preparation import preparation_of
+from rocketfleet.controller.joining import Candidate, with_members
+from rocketfleet.controller.rebalance_tracking import Tracking
 from rocketfleet.controller.revision import revision_of
 from rocketfleet.controller.snapshot import Ownership, Phase, Pod, Snapshot
-from rocketfleet.controller.wanted import shares_queues
+from rocketfleet.controller.wanted import kept_through_evictions, shares_queues
 from rocketfleet.controller.worker_calls import Assignment, WorkerCalls
 from rocketfleet.controller.worker_settings import client_ids_of
 from rocketfleet.wire.queue import MessageQueue
@@ -35,6 +37,7 @@ ASK_AGAIN = 1.0  # seconds between two questions through the broker, while somet
 ASK_AGAIN_AT_REST = 25.0
 CACHE_SECONDS = 10.0  # how long a deletion that we asked for is believed before a cache has shown it
 GRACE = 10.0
+SHARING_SECONDS = 30.0  # Java shares queues out anew every 20 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,8 @@ class Observer:
         at_brokers, assignments = await asyncio.gather(
             self._ask_brokers(group, pods), self._ask_workers(group, pods, controls, token)
         )
-        pods = tuple(_identified(group, pod, assignments.get(pod.uid), seen, at_brokers.members) for pod in pods)
-        memory.pods = {pod.uid: pod for pod in pods}
+        pods = _identified(group, pods, assignments, seen, at_brokers.members, memory, now)
+        _note_pods(memory, pods)
         ownership = await self._ownership(group, memory, at_brokers, assignments, now)
         members = None if at_brokers.members is None else at_brokers.members.ids
         snapshot = Snapshot(
@@ -104,13 +107,15 @@ class Observer:
             departed=_departed(memory, at_brokers.members),
             last_desired=_last_desired(group, memory),
         )
+        keep = kept_through_evictions(group, snapshot)
+        snapshot = replace(snapshot, budget=await self._backend.evictions_limited(group, keep))
         return Observation(
             snapshot=snapshot,
             access=at_brokers.access,
             token=token,
             controls=controls,
             joined=frozenset(uid for uid, answer in assignments.items() if answer.joined),
-            agreed=_agreed(snapshot, assignments),
+            agreed=_agreed(snapshot, assignments) and not _still_sharing(snapshot, assignments, memory.tracking, now),
             trouble=at_brokers.trouble,
         )
 
@@ -130,7 +135,7 @@ class Observer:
                 found.access = await self._brokers.of(group, config)
                 found.queues = await found.access.queues()
                 members, found.committed = await asyncio.gather(
-                    found.access.members(with_hosts=group.spec.engine is not Engine.WORKER),
+                    found.access.members(with_hosts=any(not _is_worker(group, pod) for pod in pods)),
                     found.access.committed(_to_read_back(pods)),
                 )
                 found.members = members
@@ -146,16 +151,14 @@ class Observer:
     async def _ask_workers(
         self, group: ConsumerGroup, pods: tuple[Pod, ...], controls: Mapping[str, str], token: str | None
     ) -> dict[str, Assignment]:
-        if group.spec.engine is not Engine.WORKER:
-            return {}
-
         async def one(pod: Pod) -> tuple[str, Assignment | None]:
             try:
                 return pod.uid, await self._workers.assignment(controls[pod.uid], token)
             except CallFailed:
                 return pod.uid, None
 
-        asked = (one(pod) for pod in pods if pod.phase is Phase.RUNNING and pod.uid in controls)
+        able = (pod for pod in pods if pod.phase is Phase.RUNNING and _is_worker(group, pod))
+        asked = (one(pod) for pod in able if pod.uid in controls)
         return {uid: answer for uid, answer in await asyncio.gather(*asked) if answer is not None}
 
     async def _ownership(
@@ -216,19 +219,36 @@ def _pod(group: ConsumerGroup, seen: Seen, memory: Memory, now: float) -> Pod:
 
 
 def _identified(
-    group: ConsumerGroup, pod: Pod, answer: Assignment | None, seen: tuple[Seen, ...], members: Members | None
-) -> Pod:
-    """The pod with its client ids: as its worker says, or as it will, or by where its connections come from."""
-    if answer is not None:
-        return replace(pod, client_ids=answer.client_ids)
-    if group.spec.engine is Engine.WORKER:
-        return replace(pod, client_ids=client_ids_of(group, pod.ordinal, pod.name, pod.uid))
-    host = next((one.host for one in seen if one.pod.uid == pod.uid), None)
-    if host is None or members is None or pod.ended:
-        return pod
-    if sum(one.host == host for one in seen) > 1:
-        return pod  # pods that share an address (hostNetwork) can't be told apart
-    return replace(pod, client_ids=tuple(sorted(one for one, hosts in members.hosts.items() if host in hosts)))
+    group: ConsumerGroup,
+    pods: tuple[Pod, ...],
+    assignments: Mapping[str, Assignment],
+    seen: tuple[Seen, ...],
+    members: Members | None,
+    memory: Memory,
+    now: float,
+) -> tuple[Pod, ...]:
+    """The pods with their client ids: as a worker says, or as it will; those of others by what the brokers show."""
+    places = {one.pod.uid: one for one in seen}
+    known: dict[str, Pod] = {}
+    others: list[Candidate] = []
+    for pod in pods:
+        if _is_worker(group, pod):
+            answer = assignments.get(pod.uid)
+            told = None if answer is None else answer.client_ids
+            ids = told or pod.client_ids or client_ids_of(group, pod.ordinal, pod.name, pod.uid)
+            known[pod.uid] = replace(pod, client_ids=ids)
+        else:
+            others.append(Candidate(pod, places[pod.uid].host, places[pod.uid].node))
+    ours = memory.gone.union(*(pod.client_ids for pod in known.values()))
+    hosts = {one: where for one, where in (members.hosts if members else {}).items() if one not in ours}
+    complete = members is not None and members.error is None
+    known |= {pod.uid: pod for pod in with_members(others, hosts, now, complete=complete)}
+    return tuple(known[pod.uid] for pod in pods)
+
+
+def _is_worker(group: ConsumerGroup, pod: Pod) -> bool:
+    """Whether our worker runs in it: an engine may have been changed since."""
+    return (pod.engine or group.spec.engine) is Engine.WORKER
 
 
 def _note_gone(memory: Memory, present: Mapping[str, Pod]) -> None:
@@ -240,6 +260,18 @@ def _note_gone(memory: Memory, present: Mapping[str, Pod]) -> None:
             if outcome is None or not outcome.confirmed:
                 memory.gone |= frozenset(pod.client_ids) - memory.released
     memory.forget_pods(present)
+
+
+def _note_pods(memory: Memory, pods: tuple[Pod, ...]) -> None:
+    """Keep the pods, for the day they are gone. One that shows no member now keeps those it had; one that shows others
+    was started again, and those it had are gone: a Java client has a new id at each start, and its locks the old one.
+    """
+    before, memory.pods = memory.pods, {}
+    for pod in pods:
+        had = before[pod.uid].client_ids if pod.uid in before else ()
+        if had and pod.client_ids and not set(had) & set(pod.client_ids):
+            memory.gone |= frozenset(had) - memory.released
+        memory.pods[pod.uid] = pod if pod.client_ids else replace(pod, client_ids=had)
 
 
 def _departed(memory: Memory, members: Members | None) -> frozenset[str]:
@@ -259,6 +291,21 @@ def _agreed(snapshot: Snapshot, assignments: Mapping[str, Assignment]) -> bool:
         return False
     running = (assignments.get(pod.uid) for pod in snapshot.pods if not pod.leaving)
     return all(answer.settled and answer.members == snapshot.members for answer in running if answer is not None)
+
+
+def _still_sharing(
+    snapshot: Snapshot, assignments: Mapping[str, Assignment], before: Tracking, now: float
+) -> bool:
+    """Whether members have come that cannot be asked what they know of each other, and have no queue yet. Then others
+    have not given up theirs; but not for ever: what their own strategy gives them may be nothing.
+    """
+    if snapshot.members is None or snapshot.ownership is None or not before.known:
+        return False
+    told = {one for answer in assignments.values() for one in answer.client_ids}
+    come = snapshot.members - before.members - told
+    having = {one for queue in snapshot.queues or () for one in snapshot.ownership.owners.get(queue, ())}
+    enough = len(snapshot.members) <= len(snapshot.queues or ())
+    return bool(come - having) and enough and (before.since is None or now - before.since < SHARING_SECONDS)
 
 
 def _prepared(group: ConsumerGroup, memory: Memory) -> bool:

@@ -37,6 +37,7 @@ from rocketfleet.controller.actions import (
     Emit,
     EnsureObjects,
     Event,
+    LimitEvictions,
     MarkDrain,
     PrepareGroup,
     Reason,
@@ -54,7 +55,14 @@ from rocketfleet.controller.drain import (
     unsafe_queues,
 )
 from rocketfleet.controller.snapshot import Phase, Pod, Snapshot
-from rocketfleet.controller.wanted import balanced, desired_replicas, shares_queues, surges, wanted_ordinals
+from rocketfleet.controller.wanted import (
+    balanced,
+    desired_replicas,
+    kept_through_evictions,
+    shares_queues,
+    surges,
+    wanted_ordinals,
+)
 
 STUCK_AFTER = 15.0  # seconds past its grace period after which a pod's node is taken for dead
 FAILED_PAUSE = 10.0  # seconds a failed pod is left alone after its creation: no loop of creation and failure
@@ -91,6 +99,8 @@ def _plan(group: ConsumerGroup, snapshot: Snapshot, now: float) -> Iterator[Acti
         yield PrepareGroup()  # running pods go on as they are meanwhile; only new ones wait
     if runs and not snapshot.objects:
         yield EnsureObjects()
+    if runs and not snapshot.budget:
+        yield LimitEvictions(kept_through_evictions(group, snapshot))
 
     wanted = _wanted_now(group, snapshot, now)
     late = deletion_late(group, snapshot, now)

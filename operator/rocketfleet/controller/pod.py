@@ -111,14 +111,18 @@ def control_secret(group: ConsumerGroup) -> Manifest:
     }
 
 
-def disruption_budget(group: ConsumerGroup) -> Manifest:
-    """Evictions one at a time. A pod that is not ready holds nothing that a budget would protect."""
+def disruption_budget(group: ConsumerGroup, keep: int) -> Manifest:
+    """Evictions leave so many pods ready. A pod that is not ready holds nothing that a budget would protect.
+
+    A whole number is the one form that Kubernetes does not reckon from spec.replicas, which may be left out, or be more
+    than there are queues for.
+    """
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": _metadata(group, group.metadata.name),
         "spec": {
-            "maxUnavailable": 1,
+            "minAvailable": keep,
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
             "selector": {"matchLabels": {GROUP_LABEL: group.metadata.name}},
         },

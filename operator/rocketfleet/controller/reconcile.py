@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rocketfleet.api.consumer_group import REBALANCE_REQUESTED, ConsumerGroup
-from rocketfleet.api.spec import Engine
 from rocketfleet.api.status import ConsumerGroupStatus, LastRebalance
 from rocketfleet.controller import rebalance_tracking
 from rocketfleet.controller import status as statuses
@@ -215,8 +214,8 @@ def at_rest(group: ConsumerGroup, observation: Observation, memory: Memory, acti
         return False
     if any(pod.leaving or not pod.ready for pod in snapshot.pods):
         return False
-    if group.spec.engine is Engine.CONTAINER and len(snapshot.members or ()) < len(snapshot.pods):
-        return False  # somebody's own consumer may count as ready before it has joined
+    if memory.tracking.since is not None and shares_queues(group):
+        return False  # a rebalance is under way
     return not snapshot.pods or balanced(group, snapshot)
 
 

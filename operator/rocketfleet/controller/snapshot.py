@@ -21,6 +21,16 @@ class Phase(StrEnum):
     FAILED = "Failed"
 
 
+class Joining(StrEnum):
+    """What the brokers show of a ready pod with somebody's own consumer in it (joining.py). The first two of these are
+    not counted as ready."""
+
+    AWAITED = "Awaited"  # not seen yet, and it may be that it cannot be seen
+    MISSING = "Missing"  # certainly no member
+    JOINED = "Joined"
+    ASSUMED = "Assumed"  # not seen, and given up on: it counts by its own readiness
+
+
 @dataclass(frozen=True, slots=True)
 class DrainMark:
     """Somebody wants this pod gone. It is kept with the pod, so an operator that starts anew goes on with the drain."""
@@ -55,6 +65,7 @@ class Pod:
     outcome: DrainOutcome | None = None
     client_ids: tuple[str, ...] = ()  # its members, as far as they are known
     trouble: str | None = None  # why it does not run now, in words: ImagePullBackOff, exit code 2
+    joining: Joining | None = None  # None: it says itself whether it has joined, or is not ready anyway
     engine: Engine | None = None  # what it was made for; None: what the manifest says. An engine can be changed
 
     @property
@@ -93,7 +104,8 @@ class Snapshot:
     finalizer: bool = False
     deleting_since: float | None = None  # the object's deletion was asked for
     prepared: bool = False  # group settings and start offsets are at the broker, as this spec wants them
-    objects: bool = False  # the Secret and the PodDisruptionBudget are there, as this spec wants them
+    objects: bool = False  # what pods need beside them (a Secret) is there, as this spec wants it
+    budget: bool = True  # evictions are limited as they should be (`wanted.kept_through_evictions`)
     reachable: bool | None = None  # the brokers
     queues: frozenset[MessageQueue] | None = None  # of the subscribed topics
     members: frozenset[str] | None = None  # client ids at the brokers

@@ -48,6 +48,16 @@ def desired_replicas(group: ConsumerGroup, snapshot: Snapshot) -> int:
     return len(wanted_ordinals(group, snapshot))
 
 
+def kept_through_evictions(group: ConsumerGroup, snapshot: Snapshot) -> int:
+    """How many pods an eviction has to leave: all that there should be but one, so that one can always go.
+
+    It is told as a number (`minAvailable`). With `maxUnavailable: 1` Kubernetes would take the number of pods from the
+    scale subresource, that is from spec.replicas: where that is left out it allows no eviction at all, and neither does
+    it where there are fewer pods than that, because there are fewer queues.
+    """
+    return max(0, desired_replicas(group, snapshot) - 1)
+
+
 def members_per_pod(group: ConsumerGroup) -> int:
     worker = group.spec.worker if group.spec.engine is Engine.WORKER else None
     return worker.processes if worker is not None else 1

@@ -15,7 +15,7 @@ from tests.broker.cluster import Cluster, unique
 from rocketfleet.api.checking import read_object
 from rocketfleet.api.consumer_group import API_VERSION, KIND, ConsumerGroup
 from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Truth
-from rocketfleet.client import broker_members, broker_offsets
+from rocketfleet.client import broker_locks, broker_members, broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.actions import Event, Reason
@@ -26,6 +26,7 @@ from rocketfleet.demo.run import send_patiently
 from rocketfleet.demo.verdict import Verdict, judge, read_records
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
+from rocketfleet.wire.queue import MessageQueue
 
 KEYS, RATE = 32, 150
 PATIENCE = 40.0
@@ -191,4 +192,21 @@ class GroupScene:
             )
             if stored != end:
                 return False
-        return await broker_members.consumer_ids(self.client.remoting, address, self.name) == ()
+        return await self.member_ids() == ()
+
+    async def member_ids(self) -> tuple[str, ...]:
+        """Who is in the group."""
+        queue = (await self.client.subscribe_queues(self._topic))[0]
+        return await broker_members.consumer_ids(self.client.remoting, self.client.master(queue.broker), self.name)
+
+    async def locked(self) -> list[MessageQueue]:
+        """The queues whose lock a stranger does not get. What it gets, it gives back."""
+        locked = []
+        for queue in await self.client.subscribe_queues(self._topic):
+            address = self.client.master(queue.broker)
+            got = await broker_locks.lock(self.client.remoting, address, self.name, "a-stranger", [queue])
+            if queue in got:
+                await broker_locks.unlock(self.client.remoting, address, self.name, "a-stranger", [queue])
+            else:
+                locked.append(queue)
+        return locked

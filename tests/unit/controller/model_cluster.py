@@ -5,6 +5,8 @@ keeps a list of `wrongs`: things that no plan, on whatever view of things, shoul
 
 What is simplified: a member advances each of its queues by one offset a second and commits every five; queues move at
 once when members are told, and after 20 s otherwise; locks do not expire, so that whoever dies leaves some.
+
+What people and fate do to it is in model_fates.py.
 """
 
 from dataclasses import replace
@@ -20,6 +22,7 @@ from tests.unit.controller.model_parts import (
     ModelPod,
     Object,
     StartFate,
+    address_of,
     manifest,
 )
 
@@ -27,13 +30,16 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine, OnTimeout
 from rocketfleet.controller import actions as act
 from rocketfleet.controller.drain import deletion_late, drain_limit
+from rocketfleet.controller.joining import JOIN_LIMIT, Candidate, with_members
 from rocketfleet.controller.plan import STUCK_AFTER
 from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Ownership, Phase, Pod, Snapshot
+from rocketfleet.controller.wanted import kept_through_evictions
 from rocketfleet.wire.queue import MessageQueue
 
 SELF_REBALANCE = 20.0
 SILENCE = 60.0  # after which a broker drops a member whose connection is not closed
 COMMIT_EVERY = 5.0
+GHOST_SECONDS = 30.0  # that a process lives on after its pod was removed by force
 
 
 class ModelCluster:
@@ -53,55 +59,72 @@ class ModelCluster:
         self._moved = 0.0
         self._membership: frozenset[str] = frozenset()
         self._next_uid = 0
+        self.ghosts: dict[str, float] = {}  # members whose pods were removed by force while they lived → until when
         self.history: list[tuple[Pod, ...]] = [()]
         self.times = [self.now]  # of the history
+        self.objects: list[Object] = [replace(self.object)]  # the same for the object
+        self.object_times = [self.now]
 
     # -- what the operator sees ---------------------------------------------------------------------------------------
 
-    def snapshot(self, pods: tuple[Pod, ...], told: frozenset[str], last_desired: int | None) -> Snapshot:
-        """The group as an operator sees it whose cache holds these pods. What it asks for at the broker is fresh."""
-        obj, up = self.object, self.broker.up
+    def snapshot(self, obj: Object, pods: tuple[Pod, ...], told: frozenset[str], last_desired: int | None) -> Snapshot:
+        """The group as an operator sees it whose cache holds this object and these pods. What it asks for at the broker
+        is fresh."""
+        up = self.broker.up
         members = frozenset(self.broker.members)
         existing = {pod.client_id for pod in self.pods.values()}
         dead = frozenset(self.broker.locks.values()) - members - existing
         owners = {queue: frozenset(self._owners(queue)) for queue in QUEUES}
-        silent = frozenset(
-            pod.client_id for pod in self.pods.values() if not pod.node_alive and pod.client_id in members
-        )
-        return Snapshot(
-            pods=pods,
+        silent = frozenset(pod.client_id for pod in self.pods.values() if pod.stopped) & members
+        gone = members - existing
+        view = Snapshot(
+            pods=self._with_members(pods),
             revision=str(obj.revision),
             finalizer=obj.finalizer,
             deleting_since=obj.deleting_since,
             prepared=obj.prepared,
-            objects=obj.objects,
+            objects=self.object.objects,
             reachable=up,
             queues=self.routes if up else None,
             members=members if up else None,
             ownership=Ownership(owners, silent) if up else None,
             committed=dict(self.broker.committed) if up else {},
             told=told,
-            lingering=members - existing if up else frozenset(),
+            lingering=gone if up else frozenset(),
             departed=dead,
             last_desired=last_desired,
         )
+        return replace(view, budget=self.object.kept == kept_through_evictions(obj.group, view))
+
+    def _with_members(self, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+        """Pods of another engine count as ready when they are seen at the broker."""
+        others = [pod for pod in pods if pod.engine is Engine.CONTAINER]
+        theirs = [pod for pod in self.pods.values() if pod.client_id in self.broker.members and self.broker.up]
+        hosts = {pod.client_id: {pod.host} for pod in theirs if pod.seen.engine is Engine.CONTAINER}
+        candidates = [Candidate(pod, address_of(pod.uid)) for pod in others]
+        seen = {pod.uid: pod for pod in with_members(candidates, hosts, self.now, complete=self.broker.up)}
+        return tuple(seen.get(pod.uid, pod) for pod in pods)
 
     def visible(self) -> tuple[Pod, ...]:
         return tuple(sorted((pod.seen for pod in self.pods.values()), key=lambda pod: pod.name))
 
-    def _record(self) -> None:
+    def record(self) -> None:
         if self.history[-1] != self.visible():
             self.history.append(self.visible())
             self.times.append(self.now)
+        if self.objects[-1] != self.object:
+            self.objects.append(replace(self.object))
+            self.object_times.append(self.now)
 
     def _owners(self, queue: MessageQueue) -> list[str]:
         holder = self.broker.locks.get(queue)
-        return [pod.client_id for pod in self.pods.values() if pod.client_id == holder and not pod.stopped]
+        alive = [pod.client_id for pod in self.pods.values() if not pod.stopped]
+        return [one for one in [*alive, *self.ghosts] if one == holder]
 
     # -- actions ------------------------------------------------------------------------------------------------------
 
-    def apply(self, action: act.Action, plan: list[act.Action], view: Snapshot) -> None:
-        """Do one action, as the API server or the broker would. `plan` and `view`: what it was part of."""
+    def apply(self, action: act.Action, plan: list[act.Action], view: Snapshot, group: ConsumerGroup) -> None:
+        """Do one action, as the API server or the broker would. The rest is what it was part of, and made from."""
         obj = self.object
         if obj.gone:
             return
@@ -111,17 +134,19 @@ class ModelCluster:
             case act.RemoveFinalizer():
                 self._remove_finalizer(view)
             case act.PrepareGroup():
-                obj.prepared = obj.prepared or self.broker.up
+                obj.prepared = obj.prepared or (self.broker.up and view.revision == str(obj.revision))
             case act.EnsureObjects():
                 obj.objects = True
+            case act.LimitEvictions(keep):
+                obj.kept = keep
             case act.CreatePod(ordinal):
-                self._create(ordinal, view)
+                self._create(ordinal, view, group)
             case act.MarkDrain(pod, reason):
-                self._mark(pod, reason)
+                self._mark(pod, reason, asked_of(group, view))
             case act.RequestDrain(pod):
                 self._request_drain(pod)
             case act.DeletePod(pod, force):
-                self._delete(pod, force, plan, view)
+                self._delete(pod, force, plan, view, group)
             case act.TellMembers(pods):
                 self.told = frozenset(pod.uid for pod in pods)
                 self._moved = self.now - SELF_REBALANCE
@@ -132,7 +157,7 @@ class ModelCluster:
                 self.broker.group_deleted = self.broker.up
             case act.Emit(event):
                 self.events.append(event)
-        self._record()
+        self.record()
 
     def _remove_finalizer(self, view: Snapshot) -> None:
         if view.pods:
@@ -140,11 +165,11 @@ class ModelCluster:
         if not self.pods:  # whoever does it looks past the cache
             self.object.finalizer, self.object.gone = False, self.object.deleting_since is not None
 
-    def _create(self, ordinal: int, view: Snapshot) -> None:
+    def _create(self, ordinal: int, view: Snapshot, group: ConsumerGroup) -> None:
         name = f"{NAME}-{ordinal}"
-        if not self.object.prepared:
+        if not view.prepared:
             self.wrongs.append(f"{name} is created before the group is prepared")
-        if not self.object.finalizer:
+        if not view.finalizer:
             self.wrongs.append(f"{name} is created without a finalizer")
         if any(pod.ordinal == ordinal for pod in view.pods):
             self.wrongs.append(f"{name} is created next to one with the same ordinal")
@@ -155,29 +180,31 @@ class ModelCluster:
         seen = Pod(
             name=name,
             ordinal=ordinal,
-            uid=f"u{self._next_uid}",
-            revision=str(self.object.revision),
+            uid=f"u{self._next_uid:03}",
+            revision=view.revision,
             created=self.now,
-            client_ids=(f"{name}@u{self._next_uid}",),
-            engine=self.object.group.spec.engine,
+            engine=group.spec.engine,
         )
-        self.pods[name] = ModelPod(seen, fate, self.now)
+        pod = ModelPod(seen, fate, self.now)
+        if group.spec.engine is Engine.WORKER:
+            pod.seen = replace(seen, client_ids=(pod.client_id,))
+        self.pods[name] = pod
         self.created.append(ordinal)
 
     def _same(self, pod: Pod) -> ModelPod | None:
         found = self.pods.get(pod.name)
         return found if found is not None and found.seen.uid == pod.uid else None
 
-    def _mark(self, pod: Pod, reason: str) -> None:
+    def _mark(self, pod: Pod, reason: str, asked: int) -> None:
         found = self._same(pod)
         if found is None or found.seen.drain is not None:
             return
         if reason == "rolling update" and pod.ready:  # as it was seen: a cache may not know yet that it got ready
-            down = {ordinal for ordinal in self.rolled - {pod.ordinal} if ordinal < self.asked}
+            down = {ordinal for ordinal in self.rolled - {pod.ordinal} if ordinal < asked}
             if down:
                 self.wrongs.append(f"an update takes {pod.name} down while {down} are")
             self.rolled.add(pod.ordinal)
-        if reason.startswith("scale-in") and 0 <= pod.ordinal < self.asked:
+        if reason.startswith("scale-in") and 0 <= pod.ordinal < asked:
             self.wrongs.append(f"{pod.name} goes by a scale-in that nobody asked for")
         if reason.startswith(("scale-in", "rolling")) and not self.broker.up and not pod.idle:
             self.wrongs.append(f"{pod.name} is to drain ({reason}) where no offset can be committed")
@@ -190,39 +217,43 @@ class ModelCluster:
         if found.seen.drain is None:
             self.wrongs.append(f"{pod.name} is asked to drain without a mark")
         if found.fate.drain is not DrainFate.DEAF:
-            self._begin_drain(found)
+            self.begin_drain(found)
 
-    def _begin_drain(self, pod: ModelPod) -> None:
+    def begin_drain(self, pod: ModelPod) -> None:
         if pod.drain_ends is None:
             seconds = {DrainFate.SLOW: 60.0, DrainFate.HANGS: 1e9}.get(pod.fate.drain, 1.0)
             pod.drain_ends = self.now + seconds
             pod.seen = replace(pod.seen, ready=False, ready_since=None)
 
-    def _delete(self, pod: Pod, force: bool, plan: list[act.Action], view: Snapshot) -> None:
+    def _delete(
+        self, pod: Pod, force: bool, plan: list[act.Action], view: Snapshot, group: ConsumerGroup
+    ) -> None:
         found = self._same(pod)
         if found is None:
             return
         if force:
             if found.seen.deleting is None or self.now <= found.seen.deleting + STUCK_AFTER:
                 self.wrongs.append(f"{pod.name} is removed by force before its time")
-            self._vanish(found)
+            if not found.held:
+                self._vanish(found)
             return
-        why = self._may_go(found, pod, plan, view)
+        why = self._may_go(found, pod, plan, view, group)
         if why is None:
             self.wrongs.append(f"{pod.name} is deleted undrained: {pod}")
         if found.seen.deleting is None:
             found.seen = replace(found.seen, deleting=self.now + GRACE)
             if found.seen.phase is Phase.RUNNING and not found.stopped and found.node_alive:
-                self._begin_drain(found)
+                self.begin_drain(found)
 
-    def _may_go(self, found: ModelPod, pod: Pod, plan: list[act.Action], view: Snapshot) -> str | None:
+    def _may_go(
+        self, found: ModelPod, pod: Pod, plan: list[act.Action], view: Snapshot, group: ConsumerGroup
+    ) -> str | None:
         """Why this deletion is in order; None: it is not."""
         reasons = {
             action.event.reason
             for action in plan
             if isinstance(action, act.Emit) and f"{pod.name} " in f"{action.event.message} "
         }
-        group = self.object.group
         if found.seen.engine is Engine.CONTAINER:
             return "its deletion is its drain"
         if deletion_late(group, view, self.now) and act.Reason.DELETION_GAVE_UP in reasons:
@@ -244,7 +275,7 @@ class ModelCluster:
         return None
 
     def _release(self, client_ids: frozenset[str]) -> None:
-        living = {pod.client_id for pod in self.pods.values() if not pod.stopped}
+        living = {pod.client_id for pod in self.pods.values() if not pod.stopped} | self.ghosts.keys()
         if client_ids & living:
             self.wrongs.append(f"locks of living members are taken: {client_ids & living}")
         self.broker.locks = {queue: holder for queue, holder in self.broker.locks.items() if holder not in client_ids}
@@ -252,100 +283,7 @@ class ModelCluster:
     @property
     def asked(self) -> int:
         """The replicas that the manifest asks for."""
-        spec = self.object.group.spec
-        return 0 if spec.suspend or self.object.deleting_since is not None else spec.replicas or 0
-
-    # -- what people and fate do --------------------------------------------------------------------------------------
-
-    def edit(self, **changes: object) -> None:
-        """A change of the spec that leaves the pods as they are."""
-        if not self.object.gone:
-            spec = self.object.group.spec.model_copy(update=changes)
-            self.object.group = self.object.group.model_copy(update={"spec": spec})
-
-    def change_pods(self, **changes: object) -> None:
-        """A change of the spec that makes a new revision, which has to be prepared at the broker."""
-        self.edit(**changes)
-        self.object.revision += 1
-        self.object.prepared = False
-
-    def delete_object(self) -> None:
-        if self.object.deleting_since is None:
-            self.object.deleting_since = self.now
-            self.object.gone = self.object.by_force = not self.object.finalizer
-            if self.object.gone:  # nothing held it: the garbage collector takes its pods
-                for pod in self.pods.values():
-                    self.delete_pod(pod)
-
-    def forget_finalizer(self) -> None:
-        """Somebody patches it away."""
-        if self.object.deleting_since is None:
-            self.object.finalizer = False
-
-    def delete_pod(self, pod: ModelPod) -> None:
-        """kubectl delete pod, or an eviction."""
-        if pod.seen.deleting is None:
-            pod.seen = replace(pod.seen, deleting=self.now + GRACE)
-            if pod.consumes:
-                self._begin_drain(pod)
-        self._record()
-
-    def drain_pod(self, pod: ModelPod) -> None:
-        """Somebody asks for one pod to be drained."""
-        if pod.seen.drain is None:
-            pod.seen = replace(pod.seen, drain=DrainMark(self.now, "asked for"))
-        self._record()
-
-    def quit_pod(self, pod: ModelPod) -> None:
-        """Its worker drains and ends, and nobody of us asked it to."""
-        if pod.consumes:
-            self._begin_drain(pod)
-            pod.drain_ends = self.now + 1
-        self._record()
-
-    def fail_pod(self, pod: ModelPod) -> None:
-        """The node's pressure ends it for good."""
-        if not pod.seen.ended and pod.node_alive:
-            self._stop(pod)
-            pod.seen = replace(pod.seen, phase=Phase.FAILED, ready=False, trouble="Evicted")
-        self._record()
-
-    def restart_pod(self, pod: ModelPod) -> None:
-        """Its process crashes, and comes back."""
-        if pod.seen.phase is Phase.RUNNING and pod.node_alive:
-            self._stop(pod)
-            pod.stopped, pod.born, pod.drain_ends = False, self.now, None
-            pod.seen = replace(pod.seen, ready=False, ready_since=None)
-        self._record()
-
-    def kill_node(self, pod: ModelPod) -> None:
-        """Its node is gone without a word; Kubernetes asks for the pod's deletion, and nobody answers."""
-        if pod.node_alive and not pod.seen.ended:
-            pod.node_alive = False
-            pod.stopped = True
-            if pod.client_id in self.broker.members:
-                self.broker.members[pod.client_id] = self.now + SILENCE
-            pod.seen = replace(pod.seen, ready=False, ready_since=None, deleting=pod.seen.deleting or self.now + GRACE)
-        self._record()
-
-    def heal(self, *, broker: bool = True) -> None:
-        """Faults stop: what is wanted gets well. A drain that hangs is left to its time limit, if it has one, and what
-        is not wanted stays as bad as it is: getting rid of it is the operator's part."""
-        self.broker.up = self.broker.up or broker
-        self.routes = QUEUES
-        self.fates.clear()
-        waits = self.object.group.spec.shutdown.on_timeout is OnTimeout.WAIT and self.object.deleting_since is None
-        for pod in self.pods.values():
-            extra = self.object.group.spec.update.surge  # an update waits for its extra pod: it may be a warning
-            wanted = pod.seen.ordinal < self.asked + extra and pod.seen.revision == str(self.object.revision)
-            if wanted and pod.seen.drain is None and pod.fate.start.value < 0:
-                pod.fate, pod.born = replace(pod.fate, start=StartFate.QUICK), self.now
-            if waits:
-                pod.fate = replace(pod.fate, drain=DrainFate.QUICK)
-                pod.drain_ends = None if pod.drain_ends is None else self.now + 1
-                offsets = (pod.seen.outcome.offsets if pod.seen.outcome is not None else None) or {}
-                for queue, offset in offsets.items():
-                    self.broker.committed[queue] = max(self.broker.committed[queue], offset)
+        return asked_of(self.object.group, self.object)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -355,20 +293,30 @@ class ModelCluster:
             self.now += 1.0
             for pod in list(self.pods.values()):
                 self._live(pod)
+            for ghost in [one for one, until in self.ghosts.items() if self.now >= until]:
+                del self.ghosts[ghost]  # its node is back, and ends what should not run: it drains
+                self._leave(ghost)
             self._membership_ages()
             self._share_out()
-            self._record()
+            self.record()
 
     def _live(self, pod: ModelPod) -> None:
         seen = pod.seen
         if not pod.node_alive:
+            if not pod.stopped and pod.member:
+                self._consume(pod)  # only nobody hears of it
+            return
+        if seen.deleting is not None and pod.held and (seen.ended or pod.stopped):
             return
         if seen.ended:
             if seen.deleting is not None:
                 self._vanish(pod)
             return
         if seen.deleting is not None and (self.now >= seen.deleting or seen.phase is Phase.PENDING or pod.stopped):
-            self._vanish(pod)
+            if pod.held:
+                self.stop(pod)
+            else:
+                self._vanish(pod)
             return
         if pod.drain_ends is not None:
             if self.now >= pod.drain_ends:
@@ -391,9 +339,17 @@ class ModelCluster:
             return
         elif pod.seen.phase is Phase.RUNNING and not pod.seen.ready and age >= start.value and self.broker.up:
             pod.seen = replace(pod.seen, ready=True, ready_since=self.now, trouble=None)
+        if pod.seen.ready and not pod.member and age >= start.value + self._joins_after(pod) and self.broker.up:
+            pod.member = True
             self.broker.members[pod.client_id] = None
-            if pod.seen.revision == str(self.object.revision) or pod.seen.drain is None:
-                self.rolled.discard(pod.seen.ordinal)
+        # Where nobody can tell whether it has joined, it is waited for no longer than this.
+        waited = pod.seen.ready_since is not None and self.now >= pod.seen.ready_since + JOIN_LIMIT
+        if (pod.member or waited) and pod.seen.drain is None:
+            self.rolled.discard(pod.seen.ordinal)
+
+    def _joins_after(self, pod: ModelPod) -> float:
+        """Our worker is ready when it has joined; of another program Kubernetes only knows that it runs."""
+        return pod.fate.joins if pod.seen.engine is Engine.CONTAINER else 0.0
 
     def _consume(self, pod: ModelPod) -> None:
         for queue in self._held(pod):
@@ -415,6 +371,7 @@ class ModelCluster:
                     self.broker.committed[queue] = self.reached[queue] - lost
                 del self.broker.locks[queue]
         self.broker.members.pop(pod.client_id, None)
+        pod.member = False
         outcome = DrainOutcome(confirmed, offsets, 1.0)
         pod.seen = replace(pod.seen, outcome=outcome, ready=False, ready_since=None)
         if confirmed:
@@ -422,21 +379,29 @@ class ModelCluster:
             pod.seen = replace(pod.seen, phase=Phase.SUCCEEDED)
         else:
             # Exit code 4: under restartPolicy OnFailure it is started again, unless it is being deleted.
-            pod.drain_ends, pod.born = None, self.now
+            pod.start_again(self.now)
             pod.stopped = pod.seen.deleting is not None
             pod.fate = replace(pod.fate, drain=DrainFate.QUICK)
 
-    def _stop(self, pod: ModelPod) -> None:
+    def stop(self, pod: ModelPod) -> None:
         """Its process ends where it stands: the connection closes, the locks stay."""
-        pod.stopped = True
+        pod.stopped, pod.member = True, False
         self.broker.members.pop(pod.client_id, None)
         for queue in self._held(pod):
             self.reached[queue] = self.broker.committed[queue]
 
     def _vanish(self, pod: ModelPod) -> None:
         if pod.node_alive:
-            self._stop(pod)
+            self.stop(pod)
+        elif pod.member:
+            self.ghosts[pod.client_id] = self.now + GHOST_SECONDS
         del self.pods[pod.seen.name]
+
+    def _leave(self, client_id: str) -> None:
+        self.broker.members.pop(client_id, None)
+        for queue in [queue for queue, holder in self.broker.locks.items() if holder == client_id]:
+            self.broker.committed[queue] = self.reached[queue]
+            del self.broker.locks[queue]
 
     def _membership_ages(self) -> None:
         for client_id, until in list(self.broker.members.items()):
@@ -460,3 +425,8 @@ class ModelCluster:
             if able and holder is None:
                 self.reached[queue] = self.broker.committed[queue]
                 self.broker.locks[queue] = owner
+
+
+def asked_of(group: ConsumerGroup, seen: Object | Snapshot) -> int:
+    """The replicas that this manifest asks for."""
+    return 0 if group.spec.suspend or seen.deleting_since is not None else group.spec.replicas or 0

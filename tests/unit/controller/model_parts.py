@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any
 
 from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.spec import Engine
 from rocketfleet.controller.snapshot import Pod
 from rocketfleet.wire.queue import MessageQueue
 
@@ -35,6 +36,8 @@ class StartFate(Enum):
 class Fate:
     start: StartFate = StartFate.QUICK
     drain: DrainFate = DrainFate.QUICK
+    joins: float = 0.0  # seconds from readiness to membership, for somebody's own consumer
+    hidden: bool = False  # the broker sees its connection come from an address that is nobody's
 
 
 GOOD = Fate()
@@ -51,14 +54,28 @@ class ModelPod:
     drain_ends: float | None = None
     drained: bool = False
     stopped: bool = False  # its process has ended or is cut off
+    held: bool = False  # somebody's finalizer keeps it, ended or not, even from a deletion by force
+    member: bool = False
+    starts: int = 1
 
     @property
     def client_id(self) -> str:
+        """Our worker's is made of the pod's, Java's is another one at each start."""
+        if self.seen.engine is Engine.CONTAINER:
+            return f"{address_of(self.seen.uid)}@{self.starts}#7"
         return f"{self.seen.name}@{self.seen.uid}"
 
     @property
+    def host(self) -> str:
+        return "172.17.0.1" if self.fate.hidden else address_of(self.seen.uid)
+
+    @property
     def consumes(self) -> bool:
-        return self.seen.ready and not self.stopped and self.drain_ends is None
+        return self.member and not self.stopped and self.drain_ends is None
+
+    def start_again(self, now: float) -> None:
+        self.stopped, self.member, self.born, self.drain_ends = False, False, now, None
+        self.starts += 1
 
 
 @dataclass
@@ -73,6 +90,7 @@ class Object:
     by_force: bool = False  # it went without us
     prepared: bool = False
     objects: bool = False
+    kept: int | None = None  # by the disruption budget, once there is one
 
 
 @dataclass
@@ -82,6 +100,10 @@ class Broker:
     locks: dict[MessageQueue, str] = field(default_factory=dict)
     members: dict[str, float | None] = field(default_factory=dict)  # until when, for those that fell silent
     group_deleted: bool = False
+
+
+def address_of(uid: str) -> str:
+    return f"10.0.0.{int(uid.removeprefix('u'))}"
 
 
 def group_of(**spec: Any) -> ConsumerGroup:

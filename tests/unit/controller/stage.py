@@ -51,13 +51,16 @@ class Stage:
     deaf: set[str] = field(default_factory=set)  # client ids that do not answer through the broker
     joining: set[str] = field(default_factory=set)  # uids that have not joined yet
     hosts: dict[str, str] = field(default_factory=dict)  # uid → host
+    java: dict[str, str] = field(default_factory=dict)  # members with client ids of Java's → host
     calls: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     written: list[Mapping[str, Any]] = field(default_factory=list)
     released: set[str] = field(default_factory=set)
     drained: "asyncio.Event" = field(default_factory=asyncio.Event)  # drains are answered once it is set
     objects: bool = False
+    kept: int | None = None  # as many pods as evictions leave
     started: int = 0
+    joins: bool = True  # whether pods that are created join
 
     def clock(self) -> float:
         return self.now
@@ -107,6 +110,13 @@ class StageBackend:
         self._note("objects")
         self._stage.objects = True
 
+    async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
+        return self._stage.kept == keep
+
+    async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None:
+        self._note(f"keep {keep}")
+        self._stage.kept = keep
+
     async def connection(self, group: ConsumerGroup) -> ClientConfig:
         return ClientConfig("127.0.0.1:9876")
 
@@ -116,7 +126,8 @@ class StageBackend:
     async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> None:
         self._note(f"create {ordinal}")
         self._stage.started += 1
-        self._stage.add_pod(ordinal, uid=f"uid-{ordinal}-{self._stage.started}", revision=revision)
+        uid = f"uid-{ordinal}-{self._stage.started}"
+        self._stage.add_pod(ordinal, uid=uid, revision=revision, member=self._stage.joins)
         self._stage.deal()
 
     async def mark_drain(self, group: ConsumerGroup, pod: Pod, mark: DrainMark) -> None:
@@ -173,7 +184,8 @@ class StageBrokers:
     async def members(self, *, with_hosts: bool) -> Members:
         self._ask("members")
         hosts = {client_id(pod): self._stage.hosts.get(pod.uid, "") for pod in self._stage.pods.values()}
-        return Members({one: frozenset({hosts.get(one, "10.9.9.9")}) for one in self._stage.members})
+        ours = {one: frozenset({hosts.get(one, "10.9.9.9")}) for one in self._stage.members}
+        return Members(ours | {one: frozenset({host}) for one, host in self._stage.java.items()})
 
     async def ownership(self, client_ids: Iterable[str]) -> Ownership:
         wanted = set(client_ids)
@@ -190,7 +202,7 @@ class StageBrokers:
 
     async def release_locks(self, client_ids: Collection[str]) -> frozenset[str]:
         self._ask("release")
-        gone = frozenset(client_ids) - self._stage.members
+        gone = frozenset(client_ids) - self._stage.members - self._stage.java.keys()
         self._stage.released |= gone
         return gone
 

@@ -12,6 +12,7 @@ from tests.unit.controller.kube_server import Fault, KubeServer, running
 
 from rocketfleet.api.checking import read_object
 from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
+from rocketfleet.api.spec import Engine
 from rocketfleet.controller.actions import Event, Reason
 from rocketfleet.controller.backend import BackendError
 from rocketfleet.controller.kube.api import KubeApi, KubeError, NotLeading
@@ -80,6 +81,7 @@ async def setup() -> AsyncIterator[Setup]:
 async def ready(setup: Setup) -> ConsumerGroup:
     group = await setup.group()
     await setup.backend.ensure_objects(group)
+    await setup.backend.limit_evictions(group, 1)
     return group
 
 
@@ -234,12 +236,21 @@ class TestObjects:
     async def test_a_budget_that_somebody_changed_is_put_right(self, setup: Setup) -> None:
         group = await ready(setup)
         changed = await setup.server.change(
-            "poddisruptionbudgets", "default", "orders", {"spec": {"maxUnavailable": 5}}
+            "poddisruptionbudgets", "default", "orders", {"spec": {"minAvailable": 5}}
         )
         assert setup.view.saw_budget("MODIFIED", changed) == ("default", "orders")
-        assert not await setup.backend.objects_ready(group)
-        await setup.backend.ensure_objects(group)
-        assert setup.server.get("poddisruptionbudgets", "default", "orders")["spec"]["maxUnavailable"] == 1
+        assert not await setup.backend.evictions_limited(group, 1)
+        await setup.backend.limit_evictions(group, 1)
+        assert await setup.backend.evictions_limited(group, 1)
+        assert setup.server.get("poddisruptionbudgets", "default", "orders")["spec"]["minAvailable"] == 1
+
+    async def test_a_budget_follows_the_number_of_pods_and_is_written_only_then(self, setup: Setup) -> None:
+        group = await ready(setup)
+        assert await setup.backend.evictions_limited(group, 1)
+        assert not await setup.backend.evictions_limited(group, 5)
+        await setup.backend.limit_evictions(group, 5)
+        assert await setup.backend.evictions_limited(group, 5)
+        assert setup.server.get("poddisruptionbudgets", "default", "orders")["spec"]["minAvailable"] == 5
 
     async def test_an_object_of_the_same_name_does_not_inherit_a_token(self, setup: Setup) -> None:
         await ready(setup)
@@ -248,6 +259,13 @@ class TestObjects:
         assert not await setup.backend.objects_ready(group)
         with pytest.raises(BackendError, match="earlier object"):
             await setup.backend.ensure_objects(group)
+
+    async def test_workers_can_be_asked_to_drain_after_the_engine_was_changed(self, setup: Setup) -> None:
+        group = await ready(setup)
+        token = await setup.backend.control_token(group)
+        theirs = group.model_copy(update={"spec": group.spec.model_copy(update={"engine": Engine.CONTAINER})})
+        assert token is not None
+        assert await setup.backend.control_token(theirs) == token
 
     async def test_the_token_shows_nowhere_but_in_its_secret(
         self, setup: Setup, caplog: pytest.LogCaptureFixture

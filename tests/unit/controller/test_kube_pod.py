@@ -85,10 +85,11 @@ class TestIdentity:
     def test_a_foreign_consumer_has_no_control_port_and_no_known_ids(self) -> None:
         template = {"spec": {"containers": [{"name": "consumer", "image": "java"}]}}
         made = build(group(engine="Container", worker=None, template=template), 0, "abc", Defaults("image"))
-        made |= {"status": {"phase": "Running", "podIP": "10.0.0.1"}}
+        made |= {"status": {"phase": "Running", "podIP": "10.0.0.1", "hostIP": "192.168.0.5"}}
         found = pod_of(made)
         assert found is not None
         assert (found.control, found.host, found.pod.client_ids) == (None, "10.0.0.1", ())
+        assert found.node == "192.168.0.5", "connections may leave the node under its address"
         assert found.pod.engine is Engine.CONTAINER
 
 

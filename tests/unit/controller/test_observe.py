@@ -14,10 +14,13 @@ from tests.unit.controller.stage import (
     group_of,
 )
 
+from rocketfleet.api.spec import Engine
 from rocketfleet.client.errors import BackingOff, NoRoute
 from rocketfleet.controller.group_memory import Memory
-from rocketfleet.controller.observe import ASK_AGAIN, CACHE_SECONDS, Observation, Observer, stable
-from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Phase
+from rocketfleet.controller.joining import JOIN_LIMIT
+from rocketfleet.controller.observe import ASK_AGAIN, CACHE_SECONDS, SHARING_SECONDS, Observation, Observer, stable
+from rocketfleet.controller.rebalance_tracking import Tracking
+from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Joining, Phase
 
 
 class Look:
@@ -101,11 +104,95 @@ CONTAINER = {"spec": {"containers": [{"name": "consumer", "image": "theirs", "co
 
 
 async def test_members_of_another_engine_are_known_by_their_address() -> None:
-    look = Look(Stage(group_of(engine="Container", worker=None, template=CONTAINER)))
-    first, second, third = (look.stage.add_pod(n) for n in range(3))
-    look.stage.hosts = {first.uid: "10.0.0.1", second.uid: "10.0.0.2", third.uid: "10.0.0.2"}
+    look = java_look(3)
+    look.stage.hosts = {"uid-0": "10.0.0.1", "uid-1": "10.0.0.2", "uid-2": "10.0.0.2"}
+    look.stage.java = {"10.0.0.1@1#7": "10.0.0.1", "10.0.0.2@1#8": "10.0.0.2", "10.0.0.2@1#9": "10.0.0.2"}
     seen = await look()
-    assert [pod.client_ids for pod in seen.snapshot.pods] == [(client_id(first),), (), ()]
+    assert [pod.client_ids for pod in seen.snapshot.pods] == [("10.0.0.1@1#7",), (), ()]
+    assert all(pod.ready for pod in seen.snapshot.pods)
+
+
+def java_look(pods: int) -> Look:
+    """A group of somebody's own consumers; which of them are members is `stage.java`."""
+    look = Look(Stage(group_of(pods, engine="Container", worker=None, template=CONTAINER)))
+    for ordinal in range(pods):
+        look.stage.add_pod(ordinal, member=False)
+        look.stage.hosts[f"uid-{ordinal}"] = f"10.0.0.{ordinal}"
+    return look
+
+
+async def test_a_pod_of_another_engine_is_ready_when_it_is_seen_at_the_broker() -> None:
+    look = java_look(2)
+    look.stage.java = {"10.0.0.0@1#7": "10.0.0.0"}
+    assert [(pod.ready, pod.joining) for pod in (await look()).snapshot.pods] == [
+        (True, Joining.JOINED),
+        (False, Joining.MISSING),
+    ]
+    look.stage.java["10.0.0.1@1#7"] = "10.0.0.1"
+    assert all(pod.ready for pod in (await look()).snapshot.pods)
+    look.stage.broker_error = away()  # they were members a moment ago, and have been ready for long
+    look.stage.now += JOIN_LIMIT
+    assert all(pod.ready for pod in (await look()).snapshot.pods)
+
+
+async def test_members_of_a_pod_that_is_gone_are_not_taken_for_those_of_the_next_one_with_its_address() -> None:
+    look = java_look(2)
+    look.stage.java = {"10.0.0.0@1#7": "10.0.0.0", "10.0.0.1@1#7": "10.0.0.1"}
+    await look()
+    del look.stage.pods["uid-1"]
+    look.stage.add_pod(1, uid="uid-9", member=False)
+    look.stage.hosts["uid-9"] = "10.0.0.1"
+    seen = (await look()).snapshot
+    assert seen.lingering == {"10.0.0.1@1#7"}
+    assert [pod.ready for pod in seen.pods] == [True, False]
+
+
+async def test_what_a_consumer_held_is_known_after_it_has_left_the_broker_before_its_pod() -> None:
+    """Java unregisters, and only then does its process end. Members that leave together may lock each other's queues
+    on their way, so what they hold is to be released."""
+    look = java_look(1)
+    look.stage.java = {"10.0.0.0@1#7": "10.0.0.0"}
+    await look()
+    look.stage.java.clear()
+    assert (await look()).snapshot.departed == frozenset()
+    del look.stage.pods["uid-0"]
+    assert (await look()).snapshot.departed == {"10.0.0.0@1#7"}
+
+
+async def test_what_a_consumer_held_is_released_when_it_was_started_again_in_its_pod() -> None:
+    look = java_look(1)
+    look.stage.java = {"10.0.0.0@1#7": "10.0.0.0"}
+    await look()
+    look.stage.java = {}
+    assert (await look()).snapshot.departed == frozenset(), "it may have lost its connection for a moment"
+    look.stage.java = {"10.0.0.0@1#8": "10.0.0.0"}
+    assert (await look()).snapshot.departed == {"10.0.0.0@1#7"}
+
+
+async def test_pods_are_known_by_the_engine_they_were_made_for() -> None:
+    """An engine that was changed: the pods of the old one are still there, and have to be drained."""
+    look = Look(Stage(group_of(engine="Container", worker=None, template=CONTAINER)))
+    look.stage.add_pod(0, engine=Engine.WORKER)
+    look.stage.add_pod(1, engine=Engine.CONTAINER, member=False)
+    look.stage.hosts = {"uid-1": "10.0.0.1"}
+    look.stage.java = {"10.0.0.1@1#7": "10.0.0.1"}
+    seen = await look()
+    assert [pod.client_ids for pod in seen.snapshot.pods] == [("orders-0@uid-0",), ("10.0.0.1@1#7",)]
+    assert seen.joined == {"uid-0"}
+    look.stage.group = group_of()
+    assert [pod.client_ids for pod in (await look()).snapshot.pods] == [("orders-0@uid-0",), ("10.0.0.1@1#7",)]
+
+
+@pytest.mark.parametrize("queues_of_the_new_one", [0, 1])
+async def test_a_rebalance_of_java_s_is_over_when_the_new_member_has_a_share(queues_of_the_new_one: int) -> None:
+    look = java_look(2)
+    look.memory.tracking = Tracking(members=frozenset({"10.0.0.0@1#7"}), known=True)
+    look.stage.java = {"10.0.0.0@1#7": "10.0.0.0", "10.0.0.1@1#7": "10.0.0.1"}
+    look.stage.owners = {queue: {"10.0.0.0@1#7"} for queue in QUEUES}
+    look.stage.owners |= {queue: {"10.0.0.1@1#7"} for queue in QUEUES[:queues_of_the_new_one]}
+    assert (await look()).agreed is bool(queues_of_the_new_one)
+    look.memory.tracking = replace(look.memory.tracking, since=look.stage.now - SHARING_SECONDS)
+    assert (await look()).agreed, "its strategy may leave it without"
 
 
 async def test_a_pod_that_vanished_leaves_locks_behind_until_the_broker_misses_it_too() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.controller.model_parts import QUEUES, manifest
+from tests.unit.controller.model_parts import QUEUES, group_of, manifest
 
 from rocketfleet.api.spec import Engine
 from rocketfleet.controller.actions import (
@@ -15,6 +15,7 @@ from rocketfleet.controller.actions import (
     DeletePod,
     Emit,
     EnsureObjects,
+    LimitEvictions,
     MarkDrain,
     PrepareGroup,
     Reason,
@@ -100,6 +101,29 @@ def test_missing_pods_are_created_at_once() -> None:
 
 def test_a_suspended_group_prepares_and_creates_nothing() -> None:
     assert plan(manifest(2, suspend=True), snapshot(prepared=False, objects=False), NOW) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "seen", "keep"),
+    [
+        ({"replicas": 3}, {}, 2),
+        ({"replicas": 1}, {}, 0),
+        ({"replicas": 0}, {}, 0),
+        ({"replicas": None}, {}, 0),  # left out
+        ({"replicas": 9}, {}, len(QUEUES) - 1),  # more than there are queues
+        ({"replicas": 9, "allowIdleMembers": True}, {}, 8),
+        ({"replicas": None, "autoscaling": {"minReplicas": 2, "maxReplicas": 4, "targetLag": 9}}, {"advised": 3}, 2),
+    ],
+)
+def test_evictions_leave_all_pods_but_one(spec: dict[str, Any], seen: dict[str, Any], keep: int) -> None:
+    group = group_of(**spec)
+    assert LimitEvictions(keep) in plan(group, snapshot(budget=False, **seen), NOW)
+    assert not any(isinstance(action, LimitEvictions) for action in plan(group, snapshot(**seen), NOW))
+
+
+def test_nobody_waits_for_the_limit_of_evictions() -> None:
+    assert plan(manifest(1), snapshot(budget=False), NOW) == [LimitEvictions(0), CreatePod(0)]
+    assert plan(manifest(2, suspend=True), snapshot(budget=False), NOW) == []
 
 
 # -- how many -----------------------------------------------------------------------------------------------------

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.unit.controller import model_fates as happens
 from tests.unit.controller.model_cluster import ModelCluster
 from tests.unit.controller.model_parts import NAME, QUEUES, DrainFate, Fate, ModelPod, StartFate, manifest
 
 from rocketfleet.api.spec import DeletionPolicy, Engine, OnTimeout, Update
 from rocketfleet.controller import actions as act
 from rocketfleet.controller.drain import deletion_late
+from rocketfleet.controller.joining import JOIN_LIMIT
 from rocketfleet.controller.plan import balanced, desired_replicas, plan
 from rocketfleet.controller.snapshot import Snapshot
 
@@ -23,6 +25,8 @@ CACHE_SECONDS = 6.0  # no cache is further behind
 QUIET_STEPS = 200
 CALM_STEPS = 20  # longer than any time limit of the planner: nothing is waited for any more
 QUIET_SECONDS = 4.0
+NEVER = 1e9
+THEIRS = {"spec": {"containers": [{"name": "consumer", "image": "theirs"}]}}
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class Step:
     seconds: float = 1.0
     killed_after: int | None = None  # actions
     lag: int = 0  # states of the pods that the cache is behind
+    object_lag: int = 0  # the same for the object: its spec, its deletion, its finalizer
 
 
 @dataclass
@@ -42,9 +47,10 @@ class Operator:
     told: frozenset[str] = frozenset()
     last_desired: int | None = None
     place: int = 0  # in the history of the pods
+    object_place: int = 0
     written: dict[str, int] = field(default_factory=dict)  # pods that we wrote to → place in that history
 
-    def look(self, lag: int = 0) -> Snapshot:
+    def look(self, lag: int = 0, object_lag: int = 0) -> Snapshot:
         """A cache may be behind for a while, but it never goes back, and it shows what we wrote ourselves."""
         history = self.cluster.history
         overdue = bisect_right(self.cluster.times, self.cluster.now - CACHE_SECONDS) - 1
@@ -55,21 +61,24 @@ class Operator:
                 seen.pop(name, None)
                 seen |= {pod.name: pod for pod in history[place] if pod.name == name}
         pods = tuple(seen[name] for name in sorted(seen))
-        return self.cluster.snapshot(pods, self.told, self.last_desired)
+        objects = self.cluster.objects
+        overdue = bisect_right(self.cluster.object_times, self.cluster.now - CACHE_SECONDS) - 1
+        self.object_place = max(self.object_place, len(objects) - 1 - object_lag, overdue)
+        return self.cluster.snapshot(objects[self.object_place], pods, self.told, self.last_desired)
 
-    def reconcile(self, lag: int = 0, killed_after: int | None = None) -> list[act.Action]:
-        cluster = self.cluster
+    def reconcile(self, step: Step = Step()) -> list[act.Action]:  # noqa: B008 - it is frozen
+        cluster, killed_after = self.cluster, step.killed_after
         if cluster.object.gone:
             return []
-        view = self.look(lag)
-        group = cluster.object.group
+        view = self.look(step.lag, step.object_lag)
+        group = cluster.objects[self.object_place].group
         actions = plan(group, view, cluster.now)
         assert actions == plan(group, view, cluster.now), "a plan depends on nothing but its arguments"
         check_plan(actions, view)
         for done, action in enumerate(actions):
             if done == killed_after:
                 break
-            cluster.apply(action, actions, view)
+            cluster.apply(action, actions, view, group)
             match action:
                 case act.TellMembers(pods):
                     self.told = frozenset(pod.uid for pod in pods)
@@ -79,7 +88,7 @@ class Operator:
                     self.written[pod.name] = len(cluster.history) - 1
         self.last_desired = desired_replicas(group, view)  # written to the status
         if killed_after is not None:
-            self.told, self.place = frozenset(), len(cluster.history) - 1
+            self.told, self.place, self.object_place = frozenset(), len(cluster.history) - 1, len(cluster.objects) - 1
             self.written.clear()
         return actions
 
@@ -99,41 +108,44 @@ def happen(cluster: ModelCluster, step: Step) -> None:
     pod = pods[step.number % len(pods)] if pods else None
     match step.happens:
         case "scale":
-            cluster.edit(replicas=step.number)
+            happens.edit(cluster, replicas=step.number)
         case "suspend":
-            cluster.edit(suspend=not cluster.object.group.spec.suspend)
+            happens.edit(cluster, suspend=not cluster.object.group.spec.suspend)
         case "change":
-            cluster.change_pods()
+            happens.change_pods(cluster)
         case "surge":
-            cluster.edit(update=Update(surge=step.number % 2))
+            happens.edit(cluster, update=Update(surge=step.number % 2))
         case "engine":
-            cluster.change_pods(engine=(Engine.WORKER, Engine.CONTAINER)[step.number % 2])
+            happens.change_pods(cluster, engine=(Engine.WORKER, Engine.CONTAINER)[step.number % 2])
         case "delete":
-            cluster.delete_object()
+            happens.delete_object(cluster)
         case "broker":
             cluster.broker.up = not cluster.broker.up
+        case "restart broker":
+            happens.restart_broker(cluster)
         case "routes":
             cluster.routes = None if step.number > 4 else frozenset(sorted(QUEUES)[: step.number])
-        case "delete pod" if pod:
-            cluster.delete_pod(pod)
         case "forget finalizer":
-            cluster.forget_finalizer()
-        case "quit pod" if pod:
-            cluster.quit_pod(pod)
-        case "drain pod" if pod:
-            cluster.drain_pod(pod)
-        case "fail pod" if pod:
-            cluster.fail_pod(pod)
-        case "restart pod" if pod:
-            cluster.restart_pod(pod)
-        case "kill node" if pod:
-            cluster.kill_node(pod)
+            happens.forget_finalizer(cluster)
+        case name if pod and name in TO_PODS:
+            TO_PODS[name](cluster, pod)
 
 
-CALM = ["nothing"] * 4 + ["scale", "scale", "change"]
-CHANGES = ["suspend", "surge", "engine"]
-FAULTS = ["routes", "broker", "forget finalizer", "delete pod", "drain pod", "quit pod", "fail pod", "restart pod"]
-FAULTS += ["kill node"]
+TO_PODS = {
+    "delete pod": happens.delete_pod,
+    "evict pod": happens.evict,
+    "drain pod": happens.drain_pod,
+    "hold pod": happens.hold_pod,
+    "quit pod": happens.quit_pod,
+    "fail pod": happens.fail_pod,
+    "restart pod": happens.restart_pod,
+    "kill node": happens.kill_node,
+    "cut node": happens.cut_node,
+    "return node": happens.return_node,
+}
+CALM = ["nothing"] * 5 + ["scale"] * 3 + ["change"] * 2
+CHANGES = ["suspend", "suspend", "surge", "engine", "delete"]
+FAULTS = ["routes", "broker", "restart broker", "forget finalizer", *TO_PODS]
 
 steps = st.builds(
     Step,
@@ -142,11 +154,14 @@ steps = st.builds(
     seconds=st.sampled_from([1.0, 1.0, 3.0, 10.0, 25.0]),
     killed_after=st.sampled_from([None, None, None, 0, 1, 2, 3, 5]),
     lag=st.sampled_from([0, 0, 0, 1, 2, 4]),
+    object_lag=st.sampled_from([0, 0, 0, 1, 2]),
 )
 fates = st.builds(
     Fate,
     start=st.sampled_from([StartFate.QUICK] * 4 + list(StartFate)),
     drain=st.sampled_from([DrainFate.QUICK] * 4 + list(DrainFate)),
+    joins=st.sampled_from([0.0, 5.0, 20.0, 100.0, NEVER]),
+    hidden=st.sampled_from([False, False, False, True]),
 )
 
 
@@ -156,7 +171,7 @@ def worlds(draw: st.DrawFn) -> tuple[ModelCluster, list[Step], bool, bool]:
     spec = group.spec.model_copy(
         update={
             "update": Update(surge=draw(st.integers(0, 1))),
-            "engine": draw(st.sampled_from([Engine.WORKER] * 4 + [Engine.CONTAINER])),
+            "engine": draw(st.sampled_from([Engine.WORKER] * 2 + [Engine.CONTAINER])),
             "shutdown": group.spec.shutdown.model_copy(update={"on_timeout": draw(st.sampled_from(OnTimeout))}),
             "deletion_policy": draw(st.sampled_from(DeletionPolicy)),
         }
@@ -179,15 +194,15 @@ def test_whatever_happens_the_group_comes_to_its_manifest(
     operator = Operator(cluster)
     follow(cluster, operator, script)
     if ends_deleted:
-        cluster.delete_object()
-    cluster.heal(broker=broker_returns or not ends_deleted)
+        happens.delete_object(cluster)
+    happens.heal(cluster, broker=broker_returns or cluster.object.deleting_since is None)
     come_to_rest(cluster, operator)
 
 
 def follow(cluster: ModelCluster, operator: Operator, script: list[Step]) -> None:
     for step in script:
         happen(cluster, step)
-        operator.reconcile(step.lag, step.killed_after)
+        operator.reconcile(step)
         assert cluster.wrongs == []
         cluster.pass_time(step.seconds)
 
@@ -214,13 +229,35 @@ def test_an_update_never_costs_more_than_one_member(
     replicas: int, surge: int, starts: list[StartFate], script: list[Step]
 ) -> None:
     cluster = ModelCluster(manifest(replicas, update={"surge": surge}))
+    update(cluster, [Fate(start) for start in starts], script, at_least=replicas - 1 + surge)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    replicas=st.integers(2, 4),
+    surge=st.integers(0, 1),
+    # Beyond JOIN_LIMIT too: others are seen at the broker, so it is certain that this one is not.
+    joins=st.lists(st.sampled_from([0.0, 5.0, 20.0, 2 * JOIN_LIMIT]), max_size=12),
+    script=st.lists(bumps, min_size=10, max_size=40),
+)
+def test_an_update_of_somebody_s_own_consumers_waits_for_each_to_join(
+    replicas: int, surge: int, joins: list[float], script: list[Step]
+) -> None:
+    group = manifest(replicas, engine="Container", worker=None, template=THEIRS, update={"surge": surge})
+    cluster = ModelCluster(group)
+    update(cluster, [Fate(joins=seconds) for seconds in joins], script, at_least=replicas - 1 + surge)
+
+
+def update(cluster: ModelCluster, fates: list[Fate], script: list[Step], at_least: int) -> None:
+    """An update, and then some more, under which at least so many members consume."""
     operator = Operator(cluster)
     follow(cluster, operator, QUIET)
-    cluster.fates = [Fate(start) for start in starts]
+    cluster.fates = fates
     for step in [Step("change"), *script]:
         follow(cluster, operator, [step])
-        well = sum(pod.seen.ready for pod in cluster.pods.values())
-        assert well >= replicas - 1 + surge, f"{well} of {replicas} are ready"
+        well = sum(pod.consumes for pod in cluster.pods.values())
+        assert well >= at_least, f"{well} members consume"
+    happens.heal(cluster)  # nothing is calm before the slowest has joined
     come_to_rest(cluster, operator)
     assert not [event for event in cluster.events if event.warning], "in peace nobody is warned"
 
@@ -238,7 +275,7 @@ def test_an_update_heals_what_is_broken(replicas: int, surge: int, sick: list[Fa
     operator = Operator(cluster)
     follow(cluster, operator, [*QUIET, Step("change"), *[Step(seconds=4.0)] * pause])
     cluster.fates = []
-    cluster.change_pods()
+    happens.change_pods(cluster)
     come_to_rest(cluster, operator)
 
 
@@ -250,22 +287,34 @@ def test_an_update_heals_what_is_broken(replicas: int, surge: int, sick: list[Fa
     script=st.lists(
         st.builds(
             Step,
-            happens=st.sampled_from(["broker", "kill node", "fail pod", "restart pod", "scale", "nothing"]),
+            happens=st.sampled_from(["broker", "nothing", "scale", "suspend", "engine", "change", *TO_PODS]),
             number=st.integers(0, 4),
+            seconds=st.sampled_from([1.0, 3.0, 10.0]),
             killed_after=st.sampled_from([None, None, 0, 1, 3]),
+            lag=st.sampled_from([0, 0, 1, 2]),
+            object_lag=st.sampled_from([0, 0, 1]),
         ),
-        max_size=5,
+        max_size=10,
     ),
+    deleted_at=st.integers(0, 10),
 )
 def test_a_deletion_ends_and_leaves_nothing_behind(
-    replicas: int, policies: tuple[OnTimeout, DeletionPolicy], drains: list[Fate], script: list[Step]
+    replicas: int,
+    policies: tuple[OnTimeout, DeletionPolicy],
+    drains: list[Fate],
+    script: list[Step],
+    deleted_at: int,
 ) -> None:
     cluster = ModelCluster(manifest(replicas, deletionPolicy=policies[1]))
-    cluster.edit(shutdown=cluster.object.group.spec.shutdown.model_copy(update={"on_timeout": policies[0]}))
+    shutdown = cluster.object.group.spec.shutdown.model_copy(update={"on_timeout": policies[0]})
+    happens.edit(cluster, shutdown=shutdown)
     cluster.fates = drains
     operator = Operator(cluster)
-    follow(cluster, operator, [*QUIET, *script])
-    cluster.delete_object()
+    follow(cluster, operator, [*QUIET, *script[:deleted_at]])
+    happens.delete_object(cluster)
+    follow(cluster, operator, script[deleted_at:])
+    for pod in cluster.pods.values():
+        pod.held = False  # that is up to whoever holds it
     come_to_rest(cluster, operator)
 
 
@@ -295,6 +344,7 @@ def come_to_rest(cluster: ModelCluster, operator: Operator) -> None:
     assert min(asked, len(QUEUES)) <= len(ordinals) <= asked
     assert all(pod.ready and pod.drain is None and pod.revision == view.revision for pod in view.pods)
     assert balanced(group, view) or not ordinals
-    living = {f"{NAME}-{pod.ordinal}@{pod.uid}" for pod in view.pods}
+    living = {pod.client_id for pod in cluster.pods.values()}
     assert set(cluster.broker.locks.values()) <= living, "locks of dead members are left"
+    assert all(happens.may_be_evicted(cluster, pod) for pod in cluster.pods.values()), "a node cannot be drained"
     assert operator.reconcile() == [], "at rest there is nothing to do"

@@ -252,8 +252,9 @@ def test_what_cannot_be_built_is_said(spec: Manifest, sentence: str) -> None:
 
 def test_the_budget_covers_exactly_the_group_s_pods() -> None:
     group = group_of()
-    budget = disruption_budget(group)
+    budget = disruption_budget(group, 3)
     assert budget["metadata"]["name"] == "orders"
-    assert budget["spec"]["maxUnavailable"] == 1
+    assert budget["spec"]["minAvailable"] == 3
+    assert "maxUnavailable" not in budget["spec"], "Kubernetes takes one or the other"
     labels = pod_of()["metadata"]["labels"]
     assert budget["spec"]["selector"]["matchLabels"].items() <= labels.items()

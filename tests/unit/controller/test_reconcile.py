@@ -213,6 +213,35 @@ async def test_what_is_forgotten_holds_no_task_and_no_connection() -> None:
     assert passes.brokers.forgotten == [passes.stage.group.key]
 
 
+async def test_as_many_pods_as_there_should_be_but_one_are_kept_through_evictions() -> None:
+    passes = Passes()
+    await passes.to_rest()
+    assert passes.stage.kept == 1
+    for replicas, kept in ((1, 0), (9, len(QUEUES) - 1)):
+        passes.scale(replicas)
+        await passes.to_rest()
+        assert passes.stage.kept == kept
+
+
+async def test_a_group_of_somebody_s_own_consumers_is_ready_when_they_have_joined() -> None:
+    passes = Passes(Stage(group_of(engine="Container", worker=None, template=THEIRS)))
+    passes.stage.joins = False
+    for _ in range(20):
+        await passes.once()
+    assert len(passes.stage.pods) == 2
+    assert passes.condition(ConditionType.READY)[0] is Truth.FALSE
+    assert "not seen among the members" in passes.condition(ConditionType.READY)[1]
+    for pod in passes.stage.pods.values():
+        passes.stage.members.add(client_id(pod))
+    passes.stage.deal()
+    await passes.to_rest()
+    assert passes.condition(ConditionType.READY)[0] is Truth.TRUE
+    assert passes.condition(ConditionType.BALANCED)[0] is Truth.TRUE
+
+
+THEIRS = {"spec": {"containers": [{"name": "consumer", "image": "theirs", "command": ["java"]}]}}
+
+
 async def test_locks_of_a_pod_that_vanished_are_released() -> None:
     passes = Passes()
     await passes.to_rest()

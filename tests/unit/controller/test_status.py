@@ -9,7 +9,7 @@ from tests.unit.controller.test_plan import ASSIGNED, NOW, QUEUE, marked, old, p
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.status import Condition, ConditionType, ConsumerGroupStatus, Lag, LastDrain, Truth
-from rocketfleet.controller.snapshot import DrainOutcome, Ownership, Phase, Snapshot
+from rocketfleet.controller.snapshot import DrainOutcome, Joining, Ownership, Phase, Pod, Snapshot
 from rocketfleet.controller.status import Memory, differs, invalid_status, status_of
 
 EMPTY = ConsumerGroupStatus()
@@ -65,6 +65,14 @@ NOBODY = Ownership(dict.fromkeys(QUEUES, frozenset()))
 SHARED = Ownership(dict.fromkeys(QUEUES, frozenset({"orders-0@u0", "orders-1@u1"})))
 
 
+THEIRS = manifest(2, engine="Container")
+
+
+def unseen(joining: Joining) -> Pod:
+    """A pod of somebody's own consumer that runs, but is not counted as a member."""
+    return pod(1, ready=False, joining=joining, client_ids=())
+
+
 @pytest.mark.parametrize(
     ("group", "seen", "expected"),
     [
@@ -90,10 +98,33 @@ SHARED = Ownership(dict.fromkeys(QUEUES, frozenset({"orders-0@u0", "orders-1@u1"
         (manifest(2), snapshot(queues=None, last_desired=None), ("Unknown", "NotObserved")),
         (manifest(2), replace(WHOLE, deleting_since=NOW), ("False", "Deleting")),
         (manifest(2, messageModel="Broadcasting"), replace(WHOLE, ownership=None), ("True", "AllReady")),
+        (THEIRS, snapshot(pod(0), unseen(Joining.MISSING)), ("False", "MembersJoining")),
+        (THEIRS, snapshot(pod(0), unseen(Joining.AWAITED)), ("False", "MembersJoining")),
+        (THEIRS, snapshot(old(0), unseen(Joining.MISSING)), ("False", "RollingUpdate")),
+        (THEIRS, snapshot(pod(0), pod(1, joining=Joining.ASSUMED)), ("True", "AllReady")),
     ],
 )
 def test_ready(group: ConsumerGroup, seen: Snapshot, expected: tuple[str, str]) -> None:
     assert ready(group, seen) == expected
+
+
+def test_a_group_is_not_balanced_before_its_members_have_joined() -> None:
+    """Right after a pod has started each queue has one owner, an old one."""
+    owners = Ownership(dict.fromkeys(QUEUES, frozenset({"orders-0@u0"})))
+    for joining in (Joining.MISSING, Joining.AWAITED):
+        seen = snapshot(pod(0), unseen(joining), ownership=owners)
+        found = condition(status(THEIRS, seen), ConditionType.BALANCED)
+        assert (found.status, found.reason) == (Truth.FALSE, "MembersJoining")
+        assert "orders-1" in found.message
+        assert status(THEIRS, seen).ready_replicas == 1
+
+
+def test_what_is_taken_on_trust_is_said() -> None:
+    found = status(THEIRS, snapshot(pod(0), pod(1, joining=Joining.ASSUMED)))
+    for kind in (ConditionType.READY, ConditionType.BALANCED):
+        assert condition(found, kind).status is Truth.TRUE
+        assert "orders-1 cannot be told among the members" in condition(found, kind).message
+    assert "told" not in condition(status(THEIRS, WHOLE), ConditionType.READY).message
 
 
 def test_what_could_not_be_done_is_said() -> None:

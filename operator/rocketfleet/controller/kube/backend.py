@@ -77,22 +77,28 @@ class KubeBackend:
         return tuple(held.seen for held in self._view.pods_of(group.key) if held.owner == group.metadata.uid)
 
     async def objects_ready(self, group: ConsumerGroup) -> bool:
-        return self._budget_ready(group) and self._token_ready(group)
+        return self._token_ready(group)
 
     async def ensure_objects(self, group: ConsumerGroup) -> None:
         if not self._token_ready(group):
             await self._ensure_token(group)
-        if not self._budget_ready(group):
-            namespace, name = group.key
-            path = path_of("policy/v1", "poddisruptionbudgets", namespace, name)
-            self._view.saw_budget(None, await self._api.apply(path, disruption_budget(group)))
+
+    async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
+        entry = self._view.budgets.get(group.key)
+        if entry is None or entry.value.owner != group.metadata.uid:
+            return False
+        wanted = disruption_budget(group, keep)["spec"]
+        return all(entry.value.spec.get(key) == value for key, value in wanted.items())
+
+    async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None:
+        path = path_of("policy/v1", "poddisruptionbudgets", *group.key)
+        self._view.saw_budget(None, await self._api.apply(path, disruption_budget(group, keep)))
 
     async def connection(self, group: ConsumerGroup) -> ClientConfig:
         return await self._connections.of(group)
 
     async def control_token(self, group: ConsumerGroup) -> str | None:
-        if not _has_control_port(group):
-            return None
+        # Not by the engine, which may have been changed: the pods of the last one have to be asked to drain.
         content = await self._secrets.read(group.metadata.namespace, control_secret_name(group), TOKEN_FRESH)
         token = (content or {}).get(TOKEN_KEY, b"").decode(errors="replace")
         if not token:
@@ -244,13 +250,6 @@ class KubeBackend:
     async def emit(self, group: ConsumerGroup, event: Event) -> None:
         if await self._events.emit(group, event):
             self._told(event)
-
-    def _budget_ready(self, group: ConsumerGroup) -> bool:
-        entry = self._view.budgets.get(group.key)
-        if entry is None or entry.value.owner != group.metadata.uid:
-            return False
-        wanted = disruption_budget(group)["spec"]
-        return all(entry.value.spec.get(key) == value for key, value in wanted.items())
 
     def _token_ready(self, group: ConsumerGroup) -> bool:
         return not _has_control_port(group) or self._token_of.get(group.key) == group.metadata.uid

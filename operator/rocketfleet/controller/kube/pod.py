@@ -68,7 +68,7 @@ def pod_of(raw: _Raw) -> Seen | None:
         trouble=_trouble(status, phase),
         engine=Engine(engine) if engine in set(Engine) else None,
     )
-    return Seen(pod, control=_control(spec, address), host=address)
+    return Seen(pod, control=_control(spec, address), host=address, node=status.get("hostIP") or None)
 
 
 def group_of(raw: _Raw) -> str | None:

@@ -114,6 +114,11 @@ class LocalBackend:
         if not file.exists():
             write_private(file, secrets.token_urlsafe(32).encode())
 
+    async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
+        return True  # nobody evicts processes
+
+    async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None: ...
+
     async def connection(self, group: ConsumerGroup) -> ClientConfig:
         return self.secrets.connection(group, self._state.group(group.key), self._client_id)
 

@@ -1,0 +1,164 @@
+"""What people and fate do to the model cluster. None of it is the planner's doing; all of it may come at any moment."""
+
+from dataclasses import replace
+
+from tests.unit.controller.model_cluster import SILENCE, ModelCluster
+from tests.unit.controller.model_parts import GRACE, QUEUES, DrainFate, ModelPod, StartFate
+
+from rocketfleet.api.spec import OnTimeout
+from rocketfleet.controller.snapshot import DrainMark, Phase
+
+# -- people -----------------------------------------------------------------------------------------------------------
+
+
+def edit(cluster: ModelCluster, **changes: object) -> None:
+    """A change of the spec that leaves the pods as they are."""
+    if not cluster.object.gone:
+        spec = cluster.object.group.spec.model_copy(update=changes)
+        cluster.object.group = cluster.object.group.model_copy(update={"spec": spec})
+    cluster.record()
+
+
+def change_pods(cluster: ModelCluster, **changes: object) -> None:
+    """A change of the spec that makes a new revision, which has to be prepared at the broker."""
+    cluster.object.revision += 1
+    cluster.object.prepared = False
+    edit(cluster, **changes)
+
+
+def delete_object(cluster: ModelCluster) -> None:
+    obj = cluster.object
+    if obj.deleting_since is None:
+        obj.deleting_since = cluster.now
+        obj.gone = obj.by_force = not obj.finalizer
+        if obj.gone:  # nothing held it: the garbage collector takes its pods
+            for pod in cluster.pods.values():
+                delete_pod(cluster, pod)
+    cluster.record()
+
+
+def forget_finalizer(cluster: ModelCluster) -> None:
+    """Somebody patches it away."""
+    if cluster.object.deleting_since is None:
+        cluster.object.finalizer = False
+    cluster.record()
+
+
+def delete_pod(cluster: ModelCluster, pod: ModelPod) -> None:
+    """`kubectl delete pod`."""
+    if pod.seen.deleting is None:
+        pod.seen = replace(pod.seen, deleting=cluster.now + GRACE)
+        if pod.seen.phase is Phase.RUNNING and not pod.stopped and pod.node_alive:
+            cluster.begin_drain(pod)
+    cluster.record()
+
+
+def may_be_evicted(cluster: ModelCluster, pod: ModelPod) -> bool:
+    """What the API server says, as policy/v1 has it: a pod that is not ready may always go."""
+    healthy = [one for one in cluster.pods.values() if one.seen.ready and one.seen.deleting is None]
+    return pod not in healthy or len(healthy) - (cluster.object.kept or 0) >= 1
+
+
+def evict(cluster: ModelCluster, pod: ModelPod) -> None:
+    if may_be_evicted(cluster, pod):
+        delete_pod(cluster, pod)
+
+
+def drain_pod(cluster: ModelCluster, pod: ModelPod) -> None:
+    """Somebody asks for one pod to be drained."""
+    if pod.seen.drain is None:
+        pod.seen = replace(pod.seen, drain=DrainMark(cluster.now, "asked for"))
+    cluster.record()
+
+
+def hold_pod(cluster: ModelCluster, pod: ModelPod) -> None:
+    """Somebody puts a finalizer on it: however it is deleted, it stays."""
+    pod.held = True
+
+
+# -- fate -------------------------------------------------------------------------------------------------------------
+
+
+def quit_pod(cluster: ModelCluster, pod: ModelPod) -> None:
+    """Its worker drains and ends, and nobody of us asked it to."""
+    if pod.consumes and pod.node_alive:
+        cluster.begin_drain(pod)
+        pod.drain_ends = cluster.now + 1
+    cluster.record()
+
+
+def fail_pod(cluster: ModelCluster, pod: ModelPod) -> None:
+    """The node's pressure ends it for good."""
+    if not pod.seen.ended and pod.node_alive:
+        cluster.stop(pod)
+        pod.seen = replace(pod.seen, phase=Phase.FAILED, ready=False, trouble="Evicted")
+    cluster.record()
+
+
+def restart_pod(cluster: ModelCluster, pod: ModelPod) -> None:
+    """Its process crashes, and comes back."""
+    if pod.seen.phase is Phase.RUNNING and pod.node_alive:
+        cluster.stop(pod)
+        pod.start_again(cluster.now)
+        pod.seen = replace(pod.seen, ready=False, ready_since=None)
+    cluster.record()
+
+
+def kill_node(cluster: ModelCluster, pod: ModelPod) -> None:
+    """Its node is gone without a word; Kubernetes asks for the pod's deletion, and nobody answers."""
+    if pod.node_alive and not pod.seen.ended:
+        if pod.client_id in cluster.broker.members:
+            cluster.broker.members[pod.client_id] = cluster.now + SILENCE
+        pod.stopped, pod.member = True, False
+        _lose_node(cluster, pod)
+    cluster.record()
+
+
+def cut_node(cluster: ModelCluster, pod: ModelPod) -> None:
+    """Kubernetes does not hear of its node any more, but the broker does: it goes on consuming."""
+    if pod.node_alive and not pod.seen.ended:
+        _lose_node(cluster, pod)
+    cluster.record()
+
+
+def _lose_node(cluster: ModelCluster, pod: ModelPod) -> None:
+    pod.node_alive = False
+    pod.seen = replace(pod.seen, ready=False, ready_since=None, deleting=pod.seen.deleting or cluster.now + GRACE)
+
+
+def return_node(cluster: ModelCluster, pod: ModelPod) -> None:
+    """It is back, learns of the deletion, and ends the pod as it should."""
+    if not pod.node_alive:
+        pod.node_alive = True
+        if not pod.stopped and pod.seen.phase is Phase.RUNNING:
+            cluster.begin_drain(pod)
+    cluster.record()
+
+
+def restart_broker(cluster: ModelCluster) -> None:
+    """It forgets who holds which lock; members are back at once."""
+    cluster.broker.locks.clear()
+
+
+def heal(cluster: ModelCluster, *, broker: bool = True) -> None:
+    """Faults stop: what is wanted gets well. A drain that hangs is left to its time limit, if it has one, and what is
+    not wanted stays as bad as it is: getting rid of it is the operator's part."""
+    cluster.broker.up = cluster.broker.up or broker
+    cluster.routes = QUEUES
+    cluster.fates.clear()
+    spec = cluster.object.group.spec
+    waits = spec.shutdown.on_timeout is OnTimeout.WAIT and cluster.object.deleting_since is None
+    for pod in cluster.pods.values():
+        pod.held = False
+        extra = spec.update.surge  # an update waits for its extra pod: it may be a warning
+        wanted = pod.seen.ordinal < cluster.asked + extra and pod.seen.revision == str(cluster.object.revision)
+        if wanted and pod.seen.drain is None:
+            if pod.fate.start.value < 0:
+                pod.fate, pod.born = replace(pod.fate, start=StartFate.QUICK), cluster.now
+            pod.fate = replace(pod.fate, joins=min(pod.fate.joins, 10.0))
+        if waits:
+            pod.fate = replace(pod.fate, drain=DrainFate.QUICK)
+            pod.drain_ends = None if pod.drain_ends is None else cluster.now + 1
+            offsets = (pod.seen.outcome.offsets if pod.seen.outcome is not None else None) or {}
+            for queue, offset in offsets.items():
+                cluster.broker.committed[queue] = max(cluster.broker.committed[queue], offset)
