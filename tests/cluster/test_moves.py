@@ -15,6 +15,7 @@ def test_scale_2_to_6_to_1(make_scene: Callable[..., Scene], mode: str) -> None:
     scene.start(replicas=2)
     for replicas in (6, 1):
         group = scene.scale(replicas)
+        print(f"to {replicas}: {group['status']['lastRebalance']}, {group['status'].get('lastDrain')}")
         assert group["status"]["lastRebalance"]["seconds"] >= 0
         scene.hold()
     assert group["status"]["lastDrain"]["verified"] is True
