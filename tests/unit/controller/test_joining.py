@@ -1,6 +1,7 @@
 """Somebody's own consumers: which of their pods are members, which are not, and of which nobody can know."""
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +12,10 @@ from rocketfleet.controller.snapshot import Joining, Phase, Pod
 NOW = 10_000.0
 
 
-def candidate(ordinal: int, host: str | None, node: str | None = None, since: float = NOW, **facts: object) -> Candidate:
-    pod = Pod(f"orders-{ordinal}", ordinal, f"5f1c-{ordinal:04}", "r", since, Phase.RUNNING, True, since)
-    return Candidate(replace(pod, **facts), host, node)  # type: ignore[arg-type] # any of its fields
+def candidate(ordinal: int, host: str | None, node: str | None = None, **facts: Any) -> Candidate:
+    """A pod that became ready now."""
+    pod = Pod(f"orders-{ordinal}", ordinal, f"5f1c-{ordinal:04}", "r", NOW, Phase.RUNNING, ready=True, ready_since=NOW)
+    return Candidate(replace(pod, **facts), host, node)
 
 
 def judged(*candidates: Candidate, complete: bool = True, now: float = NOW, **members: str) -> list[Joining | None]:
@@ -89,7 +91,7 @@ def test_pods_that_do_not_run_say_nothing_and_hold_no_address() -> None:
 addresses = st.sampled_from([None, "10.0.0.1", "10.0.0.2", "10.0.0.3", "192.168.0.5"])
 pods = st.lists(st.tuples(addresses, addresses, st.booleans(), st.booleans()), max_size=5).map(
     lambda rows: [
-        candidate(n, host, node, NOW, ready=ready, phase=Phase.SUCCEEDED if ended and not ready else Phase.RUNNING)
+        candidate(n, host, node, ready=ready, phase=Phase.SUCCEEDED if ended and not ready else Phase.RUNNING)
         for n, (host, node, ready, ended) in enumerate(rows)
     ]
 )
