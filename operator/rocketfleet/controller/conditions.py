@@ -178,8 +178,8 @@ def _waited_for(snapshot: Snapshot, ordinals: tuple[int, ...]) -> str | None:
     missing = [pod.name for pod in wanted if pod.joining is Joining.MISSING]
     if missing:
         return (
-            f"Ready, but without a member at the broker: {_names(missing)}. If that stays so, the consumer there has not "
-            "started, or is in another group or at other brokers."
+            f"Ready, but without a member at the broker: {_names(missing)}. If that stays so, the consumer there has "
+            "not started, or is in another group or at other brokers."
         )
     awaited = [pod.name for pod in wanted if pod.joining is Joining.AWAITED]
     if awaited:
