@@ -42,8 +42,8 @@ def test_java_consumers_are_scaled_rolled_and_drained(make_scene: Callable[..., 
 def shared_out(scene: Scene, members: int) -> None:
     """Wait until so many members have equally many queues, by what the broker told the operator.
 
-    That is later than `Balanced`: a JVM joins seconds after its pod is ready, and Java's members move orderly queues
-    only at their next round, up to 20 s later. Until then each queue has one owner too, an old one.
+    That may be later than `Balanced`: when the last member has joined, Java's members move orderly queues at their next
+    round, up to 20 s later. Until then each queue has one owner too, an old one.
     """
 
     def even() -> bool:

@@ -178,14 +178,14 @@ def _waited_for(snapshot: Snapshot, ordinals: tuple[int, ...]) -> str | None:
     missing = [pod.name for pod in wanted if pod.joining is Joining.MISSING]
     if missing:
         return (
-            f"{_names(missing)}: ready, but none of the members at the broker. If that stays so, the consumer in it is "
-            "in another group, or at other brokers."
+            f"Ready, but without a member at the broker: {_names(missing)}. If that stays so, the consumer there has "
+            "not started, or is in another group or at other brokers."
         )
     awaited = [pod.name for pod in wanted if pod.joining is Joining.AWAITED]
     if awaited:
         return (
-            f"{_names(awaited)}: ready, but not seen among the members at the broker. If it cannot be seen there, it "
-            f"counts {JOIN_LIMIT:g} s after it was ready."
+            f"Ready, but not seen among the members at the broker: {_names(awaited)}. Where pods cannot be told there, "
+            f"they count {JOIN_LIMIT:g} s after they were ready."
         )
     return None
 

@@ -90,6 +90,7 @@ class Observer:
         _note_pods(memory, pods)
         ownership = await self._ownership(group, memory, at_brokers, assignments, now)
         members = None if at_brokers.members is None else at_brokers.members.ids
+        departed = _departed(memory, at_brokers.members)
         snapshot = Snapshot(
             pods=pods,
             revision=revision_of(group, self._default_image),
@@ -103,8 +104,8 @@ class Observer:
             ownership=ownership,
             committed=at_brokers.committed,
             told=memory.told,
-            lingering=memory.gone & (members or frozenset()),
-            departed=_departed(memory, at_brokers.members),
+            lingering=memory.gone - departed,
+            departed=departed,
             last_desired=_last_desired(group, memory),
         )
         keep = kept_through_evictions(group, snapshot)
@@ -293,9 +294,7 @@ def _agreed(snapshot: Snapshot, assignments: Mapping[str, Assignment]) -> bool:
     return all(answer.settled and answer.members == snapshot.members for answer in running if answer is not None)
 
 
-def _still_sharing(
-    snapshot: Snapshot, assignments: Mapping[str, Assignment], before: Tracking, now: float
-) -> bool:
+def _still_sharing(snapshot: Snapshot, assignments: Mapping[str, Assignment], before: Tracking, now: float) -> bool:
     """Whether members have come that cannot be asked what they know of each other, and have no queue yet. Then others
     have not given up theirs; but not for ever: what their own strategy gives them may be nothing.
     """

@@ -112,11 +112,7 @@ def control_secret(group: ConsumerGroup) -> Manifest:
 
 
 def disruption_budget(group: ConsumerGroup, keep: int) -> Manifest:
-    """Evictions leave so many pods ready. A pod that is not ready holds nothing that a budget would protect.
-
-    A whole number is the one form that Kubernetes does not reckon from spec.replicas, which may be left out, or be more
-    than there are queues for.
-    """
+    """Evictions leave so many pods ready. A pod that is not ready holds nothing that a budget would protect."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

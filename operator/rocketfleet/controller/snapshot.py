@@ -112,7 +112,7 @@ class Snapshot:
     ownership: Ownership | None = None
     committed: Mapping[MessageQueue, int] = field(default_factory=dict)  # for the queues of drained pods
     told: frozenset[str] = frozenset()  # uids of pods that know of the present membership
-    lingering: frozenset[str] = frozenset()  # client ids of pods that are gone, but members still
+    lingering: frozenset[str] = frozenset()  # client ids of pods that are gone, but members still, for all we know
     departed: frozenset[str] = frozenset()  # client ids of pods that are gone, and of no member: their locks are free
     last_desired: int | None = None  # as many as there should have been last time
     advised: int | None = None  # replicas, by the autoscaler

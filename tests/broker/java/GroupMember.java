@@ -40,7 +40,13 @@ public class GroupMember {
             consumer.shutdown();
             note("{\"event\": \"stopped\", \"confirmed\": true");
         }));
-        consumer.start();
+        try {
+            consumer.start();
+        } catch (Exception e) {
+            // The client's threads would keep a process alive that is no member, and never will be.
+            e.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        }
         note("{\"event\": \"started\"");
         Thread.currentThread().join();
     }

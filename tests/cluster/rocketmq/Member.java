@@ -35,7 +35,13 @@ public class Member {
             });
         }
         Runtime.getRuntime().addShutdownHook(new Thread(consumer::shutdown));
-        consumer.start();
+        try {
+            consumer.start();
+        } catch (Exception e) {
+            // The client's threads would keep a process alive that is no member, and never will be.
+            e.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        }
         Thread.currentThread().join();
     }
 

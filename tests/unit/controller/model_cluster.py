@@ -90,8 +90,8 @@ class ModelCluster:
             ownership=Ownership(owners, silent) if up else None,
             committed=dict(self.broker.committed) if up else {},
             told=told,
-            lingering=gone if up else frozenset(),
-            departed=dead,
+            lingering=gone if up else gone | dead,
+            departed=dead if up else frozenset(),
             last_desired=last_desired,
         )
         return replace(view, budget=self.object.kept == kept_through_evictions(obj.group, view))
@@ -225,9 +225,7 @@ class ModelCluster:
             pod.drain_ends = self.now + seconds
             pod.seen = replace(pod.seen, ready=False, ready_since=None)
 
-    def _delete(
-        self, pod: Pod, force: bool, plan: list[act.Action], view: Snapshot, group: ConsumerGroup
-    ) -> None:
+    def _delete(self, pod: Pod, force: bool, plan: list[act.Action], view: Snapshot, group: ConsumerGroup) -> None:
         found = self._same(pod)
         if found is None:
             return

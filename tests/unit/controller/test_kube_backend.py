@@ -235,9 +235,7 @@ class TestObjects:
 
     async def test_a_budget_that_somebody_changed_is_put_right(self, setup: Setup) -> None:
         group = await ready(setup)
-        changed = await setup.server.change(
-            "poddisruptionbudgets", "default", "orders", {"spec": {"minAvailable": 5}}
-        )
+        changed = await setup.server.change("poddisruptionbudgets", "default", "orders", {"spec": {"minAvailable": 5}})
         assert setup.view.saw_budget("MODIFIED", changed) == ("default", "orders")
         assert not await setup.backend.evictions_limited(group, 1)
         await setup.backend.limit_evictions(group, 1)
