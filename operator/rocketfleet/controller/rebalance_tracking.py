@@ -29,7 +29,7 @@ class Rebalanced:
     """One that is over."""
 
     reason: str
-    moved: int
+    moved: int | None  # None: nobody saw how it was before, as an operator that took over in the middle of it
     seconds: float
 
 
@@ -60,11 +60,11 @@ def track(before: Tracking, seen: Seen, now: float) -> tuple[Tracking, Rebalance
             return (before if before.owners == _only(seen) else _rest(seen)), None
         since = now
     if seen.members != before.members:
-        reason = _change(len(before.members), len(seen.members))
+        reason = _change(before, len(seen.members))
     reason = reason or "queues were without exactly one owner"
     if not at_rest:
         return Tracking(before.members, before.owners, before.known, since, reason), None
-    moved = sum(seen.owners[queue] != before.owners.get(queue) for queue in _only(seen))
+    moved = sum(seen.owners[queue] != before.owners.get(queue) for queue in _only(seen)) if before.known else None
     return _rest(seen), Rebalanced(reason, moved, now - since)
 
 
@@ -77,7 +77,9 @@ def _only(seen: Seen) -> Owners:
     return {queue: them for queue, them in seen.owners.items() if len(them) == 1}
 
 
-def _change(before: int, after: int) -> str:
-    if before == after:
+def _change(before: Tracking, after: int) -> str:
+    if not before.known:
+        return f"members changed; there are {after}"
+    if len(before.members) == after:
         return f"a member was replaced; there are {after}"
-    return f"from {before} to {after} members"
+    return f"from {len(before.members)} to {after} members"

@@ -151,7 +151,8 @@ class Reconciler:
             completed_at=statuses.timestamp(now),
         )
         self._completed(group, done)
-        text = f"{done.reason}: each queue has one owner after {done.seconds:.1f} s, {done.moved} queues moved"
+        text = f"{done.reason}: each queue has one owner after {done.seconds:.1f} s"
+        text += "" if done.moved is None else f", {done.moved} queues moved"
         return Event(Reason.REBALANCED, text)
 
     async def _show(

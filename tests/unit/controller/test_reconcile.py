@@ -20,7 +20,7 @@ from tests.unit.controller.stage import (
 from rocketfleet.api.consumer_group import REBALANCE_REQUESTED
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.controller.actions import Reason
-from rocketfleet.controller.rebalance_tracking import Seen, Tracking, track
+from rocketfleet.controller.rebalance_tracking import Rebalanced, Seen, Tracking, track
 from rocketfleet.controller.reconcile import AT_REST, MOVING, TELL_AGAIN, Reconciler
 from rocketfleet.wire.queue import MessageQueue
 
@@ -281,6 +281,12 @@ def test_the_moment_right_after_a_member_has_joined_is_the_beginning_and_not_the
     assert track(state, seen({"a", "b"}, owned_by("a", "b")), 13.0)[1] is None
 
 
+def test_whoever_takes_over_in_the_middle_does_not_say_how_it_was_before() -> None:
+    state, _ = track(Tracking(), seen({"a", "b"}, {}, agreed=False), 1.0)
+    _, done = track(state, seen({"a", "b"}, owned_by("a", "b")), 2.0)
+    assert done == Rebalanced("members changed; there are 2", None, 1.0)
+
+
 @given(st.lists(st.tuples(st.sets(st.sampled_from("abc")), st.booleans(), st.booleans(), st.booleans()), max_size=30))
 def test_a_rebalance_is_told_once_and_lasts_as_long_as_it_did(looks: list[tuple[set[str], bool, bool, bool]]) -> None:
     state, restless_since, before = Tracking(), None, None
@@ -303,7 +309,8 @@ def test_a_rebalance_is_told_once_and_lasts_as_long_as_it_did(looks: list[tuple[
             assert (done is not None) is expected
             if done is not None:
                 assert done.seconds == now - (now if restless_since is None else restless_since)
-                assert 0 <= done.moved <= len(QUEUES)
+                assert (done.moved is None) is (before is None)
+                assert done.moved is None or 0 <= done.moved <= len(QUEUES)
             before, restless_since = members, None
 
 
