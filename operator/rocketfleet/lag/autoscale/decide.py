@@ -27,6 +27,7 @@ from rocketfleet.lag.autoscale.demand import (
     Demand,
     Stretch,
     demand,
+    falls_behind,
     has_plenty,
     has_work,
     is_steady,
@@ -34,7 +35,6 @@ from rocketfleet.lag.autoscale.demand import (
 )
 from rocketfleet.lag.autoscale.history import History, Mind, Sample, Trial, consume_rate, produce_rate
 from rocketfleet.lag.autoscale.policy import Policy
-from rocketfleet.lag.autoscale.shares import even_step
 
 GAIN = 0.2  # of the gain that more replicas would bring if nothing else were slow: less is none
 
@@ -124,16 +124,16 @@ def decide(policy: Policy, history: History, now: float) -> Decision:
         trial = _trial(mind, current, replicas, consume_rate(views[0]), views[0], now)
         reason = Reason.FROM_ZERO if current == 0 else Reason.OUT
         sentence = wording.out(policy, figures, called, current, replicas)
-        return decided(replicas, reason, sentence, replace(mind, trial=trial), called)
+        return decided(replicas, reason, sentence, _too_few(replace(mind, trial=trial), views[0]), called)
 
     fewer = _in(policy, history, views, mind, queues, now)
-    if fewer is not None and fewer[0] < current:
-        replicas, called = fewer
+    if fewer is not None:
+        replicas, most = fewer
         reason = Reason.TO_ZERO if replicas == 0 else Reason.IN
-        sentence = wording.fewer(policy, figures, called, current, replicas)
-        return decided(replicas, reason, sentence, replace(mind, trial=None), called)
-    called = demand(policy, views[0], mind.rate, queues)
-    return decided(current, Reason.STEADY, wording.steady(policy, figures, called, current, mind, now), mind, called)
+        sentence = wording.fewer(policy, figures, most, current, replicas)
+        return decided(replicas, reason, sentence, replace(mind, trial=None), most)
+    latest = demand(policy, views[0], mind, queues)
+    return decided(current, Reason.STEADY, wording.steady(policy, figures, latest, current, mind, now), mind, latest)
 
 
 def _missing(policy: Policy, newest: Sample | None, now: float) -> str | None:
@@ -165,7 +165,7 @@ def _out(
     if not from_zero and not history.covers(moment):
         return None
     recent = [view for view in views if view[-1].at >= moment and view[-1].lag is not None]
-    seen = [demand(policy, view, mind.rate, queues) for view in (views[:1] if from_zero else recent)]
+    seen = [demand(policy, view, mind, queues) for view in (views[:1] if from_zero else recent)]
     if not seen:
         return None
     least = min(seen, key=lambda one: one.replicas)
@@ -175,24 +175,42 @@ def _out(
     return min(least.replicas, most), least
 
 
+def _too_few(mind: Mind, stretch: Stretch) -> Mind:
+    """Note that these replicas were too few for what comes in, where nothing better is known."""
+    incoming = produce_rate(stretch)
+    if mind.rate is not None or incoming is None or not falls_behind(stretch) or not consume_rate(stretch):
+        return mind
+    return replace(mind, too_few=stretch[-1].replicas, too_few_at=incoming)
+
+
 # -- fewer ------------------------------------------------------------------------------------------------------------
 
 
 def _in(
     policy: Policy, history: History, views: list[Stretch], mind: Mind, queues: int | None, now: float
 ) -> tuple[int, Demand | None] | None:
+    """Fewer than there are, if that is what the window calls for; None: as many, or nobody knows."""
+    current = history.replicas
+    if current <= policy.floor:
+        return None
     if policy.floor == 0 and _idle(history, now - policy.zero_after):
         return 0, None
     moment = now - policy.in_after
-    if not history.covers(moment):
+    if current == 1 or not history.covers(moment):
         return None
-    recent = [view for view in views if view[-1].at >= moment]
-    if any(view[-1].lag is None for view in recent):
-        return None
-    seen = [demand(policy, view, mind.rate, queues, MARGIN) for view in recent]
-    most = max(seen, key=lambda one: one.replicas)
-    replicas = even_step(queues, max(most.replicas, 1), policy.members_per_pod)
-    return policy.within(min(replicas, policy.limit(queues))), most
+    fewest, most = policy.within(1), None
+    for view in views:
+        if view[-1].at < moment:
+            break
+        if view[-1].lag is None:
+            return None
+        called = demand(policy, view, mind, queues, MARGIN)
+        if called.replicas >= current:
+            return None  # most groups need all they have, most of the time
+        if most is None or called.replicas > most.replicas:
+            most = called
+            fewest = policy.within(max(called.replicas, 1))
+    return (fewest, most) if most is not None and fewest < current else None
 
 
 def _idle(history: History, moment: float) -> bool:
@@ -208,9 +226,7 @@ def _idle(history: History, moment: float) -> bool:
 # -- whether it helped ------------------------------------------------------------------------------------------------
 
 
-def _trial(
-    mind: Mind, current: int, replicas: int, rate: float | None, stretch: Stretch, now: float
-) -> Trial | None:
+def _trial(mind: Mind, current: int, replicas: int, rate: float | None, stretch: Stretch, now: float) -> Trial | None:
     """The trial that a scale-out begins. One that is still open goes on: what it began from is what counts."""
     if mind.trial is not None:
         return replace(mind.trial, since=now, replicas=replicas)

@@ -8,15 +8,15 @@
 | the oldest message's age | where the above does not tell: more, as long as the group falls behind |
 
 What one replica can do is seen only while it has plenty to do, that is while more lies there than the members consume
-between two commits: what lies there for a shorter time may have been consumed long ago. A stretch in which members came,
-went or were not ready says nothing about a replica.
+between two commits: what lies there for a shorter time may have been consumed long ago. A stretch in which members
+came, went or were not ready says nothing about a replica.
 """
 
 import math
 from dataclasses import dataclass
 from statistics import median
 
-from rocketfleet.lag.autoscale.history import History, Sample, consume_rate, produce_rate
+from rocketfleet.lag.autoscale.history import History, Mind, Sample, consume_rate, produce_rate
 from rocketfleet.lag.autoscale.policy import Policy
 from rocketfleet.lag.autoscale.shares import even_step, step_below
 
@@ -24,6 +24,7 @@ PLENTY = 6.0  # seconds of work: longer than the five between two commits
 UTILISATION = 0.8
 MARGIN = 1.15  # how much more there might be before fewer replicas would be too few
 LEARN_FROM = 5  # stretches
+LEARN_BACK = 120.0  # seconds: what members did before that was learnt then
 
 Stretch = tuple[Sample, ...]
 
@@ -32,7 +33,8 @@ Stretch = tuple[Sample, ...]
 class Demand:
     """What a stretch calls for. A part is None where it does not apply, or its figures are not known."""
 
-    replicas: int  # the most of them, as an even step
+    called: int  # the most of them
+    replicas: int  # that as an even step
     by_lag: int | None = None
     keep_up: int | None = None
     work_off: int | None = None
@@ -61,7 +63,10 @@ def learnt_rate(policy: Policy, history: History) -> float | None:
     """
     busy: list[float] = []
     shown: list[float] = []
+    since = history.samples[-1].at - LEARN_BACK if history.samples else 0.0
     for stretch in history.stretches(policy.rate_span):
+        if stretch[-1].at < since:
+            break
         if not is_steady(stretch):
             continue
         rate = consume_rate(stretch)
@@ -80,9 +85,15 @@ def learnt_rate(policy: Policy, history: History) -> float | None:
     return max(believed, median(shown))
 
 
-def demand(policy: Policy, stretch: Stretch, rate: float | None, queues: int | None, margin: float = 1.0) -> Demand:
-    """What a stretch that ends with a known lag calls for. `rate` is what one replica does."""
-    now = stretch[-1]
+def falls_behind(stretch: Stretch) -> bool:
+    """Whether the same members had more and more to do."""
+    first, now = stretch[0].lag, stretch[-1].lag
+    return len(stretch) > 1 and is_steady(stretch) and first is not None and now is not None and now >= first > 0
+
+
+def demand(policy: Policy, stretch: Stretch, mind: Mind, queues: int | None, margin: float = 1.0) -> Demand:
+    """What a stretch that ends with a known lag calls for."""
+    now, rate = stretch[-1], mind.rate
     assert now.lag is not None
     incoming = produce_rate(stretch)
     by_lag = keep_up = work_off = None
@@ -95,25 +106,26 @@ def demand(policy: Policy, stretch: Stretch, rate: float | None, queues: int | N
             keep_up = _up(margin * incoming / (UTILISATION * rate))
         if policy.target_seconds is not None and has_plenty(stretch):
             work_off = _up(margin * (incoming + now.lag / policy.target_seconds) / rate)
-    by_age = _by_age(policy, stretch, rate, queues)
+    by_age = _by_age(policy, stretch, mind, queues)
     called = max(by_lag or 0, keep_up or 0, work_off or 0, by_age or 0, 1 if has_work(now) or incoming else 0)
-    return Demand(even_step(queues, called, policy.members_per_pod), by_lag, keep_up, work_off, by_age)
+    step = called if policy.idle_members else even_step(queues, called, policy.members_per_pod)
+    return Demand(called, step, by_lag, keep_up, work_off, by_age)
 
 
-def _by_age(policy: Policy, stretch: Stretch, rate: float | None, queues: int | None) -> int | None:
+def _by_age(policy: Policy, stretch: Stretch, mind: Mind, queues: int | None) -> int | None:
     """By feeling the way: where the group falls behind, and what a replica does is not known or was wrong."""
-    first, now = stretch[0], stretch[-1]
-    if rate is None and produce_rate(stretch) != 0:
-        fewer = step_below(queues, now.replicas, policy.members_per_pod)  # not more at once: who knows what they can do
-    else:
-        fewer = None
-    if policy.target_seconds is None or now.seconds is None or now.lag is None or not is_steady(stretch):
-        return fewer
-    falls_behind = first.lag is not None and len(stretch) > 1 and now.lag >= first.lag > 0
-    if falls_behind and rate is None and now.seconds >= policy.target_seconds / 2:
-        return 2 * now.replicas
-    if falls_behind and now.seconds >= policy.target_seconds:
-        return now.replicas + 1
+    now = stretch[-1]
+    if policy.target_seconds is not None and now.seconds is not None and falls_behind(stretch):
+        if mind.rate is None and now.seconds >= policy.target_seconds / 2:
+            return 2 * now.replicas
+        if now.seconds >= policy.target_seconds:
+            return now.replicas + 1
+    incoming = produce_rate(stretch)
+    if mind.rate is not None or incoming == 0:
+        return None
+    fewer = step_below(queues, now.replicas, policy.members_per_pod)  # not more at once: who knows what they can do
+    if mind.too_few is not None and (incoming is None or MARGIN * incoming >= mind.too_few_at):
+        fewer = max(fewer, mind.too_few + 1)
     return fewer
 
 

@@ -44,6 +44,8 @@ class Mind:
     trial: Trial | None = None
     ceiling: int | None = None  # more did not help
     ceiling_until: float = 0.0
+    too_few: int | None = None  # so many fell behind when messages came in at this rate; counts while `rate` is unknown
+    too_few_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

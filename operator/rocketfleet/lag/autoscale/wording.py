@@ -46,12 +46,12 @@ def fewer(policy: Policy, figures: "Figures", called: "Demand | None", current: 
 
 def steady(policy: Policy, figures: "Figures", called: "Demand", current: int, mind: Mind, now: float) -> str:
     text = f"stays at {current}: {_waiting(figures)}"
-    if mind.ceiling is not None and called.replicas > current:
+    if mind.ceiling is not None and called.called > current:
         left = mind.ceiling_until - now
-        return f"{text}; {called.replicas} are called for, but more did not help when it was tried: again in {left:.0f} s"
-    if called.replicas > current and figures.limit is not None and current >= figures.limit:
-        which = "maxReplicas" if current >= policy.most else f"there are {figures.queues} queues"
-        return f"{text}; {called.replicas} are called for, but {which}"
+        return f"{text}; {called.called} are called for, but more did not help when it was tried. Again in {left:.0f} s"
+    if called.called > current and figures.limit is not None and current >= figures.limit:
+        which = f"maxReplicas is {current}" if current >= policy.most else f"there are only {figures.queues} queues"
+        return f"{text}; {called.called} are called for, but {which}"
     if called.replicas > current:
         return f"{text}; {called.replicas} are called for, not yet for {policy.out_after:g} s"
     if called.replicas < current and current > policy.floor:

@@ -9,7 +9,7 @@ from rocketfleet.lag.autoscale.history import History, Sample
 from rocketfleet.lag.autoscale.policy import Policy
 
 COMMIT = 5.0
-STEP = 0.5
+STEP = 1.0
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""The autoscaler at work on a simulated group: it converges, stays, holds when blind, and takes back what is in vain."""
+"""The autoscaler on a simulated group: it converges, stays, holds when blind, and takes back what is in vain."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.unit.lag.autoscale.model_group import ModelGroup
 
@@ -27,10 +27,9 @@ def test_to_nothing_when_there_is_nothing_to_do_and_back_at_the_first_message() 
     group.run(60, 20)
     group.run(400, 0)
     assert group.replicas == 0
-    assert group.decisions[-1].reason is Reason.TO_ZERO
     group.run(6, 1)
     assert group.replicas == 1
-    assert group.decisions[-1].reason is Reason.FROM_ZERO
+    assert [decision.reason for decision in group.decisions[-2:]] == [Reason.TO_ZERO, Reason.FROM_ZERO]
 
 
 def test_a_message_that_is_to_be_tried_again_brings_a_member_back() -> None:
@@ -75,7 +74,18 @@ def test_when_the_lag_cannot_be_read_nothing_changes() -> None:
     assert group.replicas > 2
 
 
-@settings(max_examples=60, deadline=None)
+def test_a_target_that_is_missed_before_anything_is_learnt_does_not_make_it_swing() -> None:
+    # One member falls behind so quickly that it is never seen to have had plenty to do for a whole stretch.
+    group = ModelGroup(Policy(1, 8, target_lag=500, in_after=120), queues=3, per_member=162)
+    group.run(600, 314)
+    settled = len(group.decisions)
+    group.run(900, 314)
+    assert len(group.decisions) == settled, group.path()
+    group.run(600, 20)  # less comes in, and what was too few is enough
+    assert group.replicas == 1
+
+
+@settings(max_examples=20, deadline=None, phases=set(Phase) - {Phase.explain})
 @given(
     load=st.floats(5, 900),
     queues=st.integers(1, 24),
@@ -93,9 +103,9 @@ def test_a_constant_load_finds_its_number_and_stays_with_it(
 ) -> None:
     policy = Policy(1, 8, in_after=120, **target)  # type: ignore[arg-type]
     group = ModelGroup(policy, queues=queues, per_member=per_member, replicas=start, interval=interval)
-    group.run(2400, load)
+    group.run(1200, load)
     settled = len(group.decisions)
-    group.run(1800, load)
+    group.run(600, load)
     assert len(group.decisions) == settled, f"{group.path()}: {group.decisions[-1].sentence}"
     busiest = -(-queues // min(group.replicas, queues))
     able = group.replicas * per_member if group.replicas <= queues else queues * per_member
