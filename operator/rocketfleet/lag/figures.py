@@ -38,7 +38,7 @@ class QueueLag:
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """A group at one moment. Sums are over the queues of its subscribed topics; retries and dead letters stand apart."""
+    """A group at one moment. Sums are over the queues of its subscribed topics; retries and dead letters are apart."""
 
     group: str
     observed_at: float

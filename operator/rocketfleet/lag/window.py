@@ -52,6 +52,10 @@ class Window:
                 return replace(self, moments=moments, since=moment.observed_at, started=moment.observed_at)
         return replace(self, moments=moments)
 
+    def with_latest(self, moment: GroupLag) -> Window:
+        """The same window with more said about its latest moment."""
+        return replace(self, moments=(*self.moments[:-1], moment))
+
     def reset(self, now: float) -> Window:
         """The group's offsets were moved on purpose: what was before says nothing about what is."""
         return replace(self, since=max(now, self.since))

@@ -13,16 +13,20 @@ from rocketfleet.lag.rules.stalled import stalled
 from rocketfleet.lag.rules.stopped import stopped
 from rocketfleet.lag.rules.unread import unread
 from rocketfleet.lag.rules.verdict import DEFAULT_LIMITS, GroupVerdict, Limits, State, Verdict
+
 from rocketfleet.lag.window import Window
 
-RULES: Final[tuple[Callable[[Window, Limits], list[Verdict]], ...]] = (
-    stopped, stalled, rewound, growing, skewed, idle_member, unread,
-)  # fmt: skip
+Rule = Callable[[Window, Limits], list[Verdict]]
+OF_LAG: Final[tuple[Rule, ...]] = (stopped, stalled, rewound, growing, skewed)
+"""A group that has caught up everywhere cannot break these, so they are not asked: most groups have, most of the time."""
+OTHERS: Final[tuple[Rule, ...]] = (idle_member, unread)
 
 
 def judge(window: Window, limits: Limits = DEFAULT_LIMITS) -> GroupVerdict:
     """What the window says about its group."""
-    found = [verdict for rule in RULES for verdict in rule(window, limits)]
+    latest = window.latest
+    rules = (*OF_LAG, *OTHERS) if latest is not None and latest.at_least else OTHERS
+    found = [verdict for rule in rules for verdict in rule(window, limits)]
     if not found:
         return GroupVerdict(State.OK, _fine(window, limits))
     # The worst first, and of equals the queue with the most lag: its sentence is the one that is shown.
