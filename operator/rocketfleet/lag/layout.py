@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from rocketfleet.client.errors import NoRoute, RocketMQError
@@ -112,8 +113,12 @@ class Cluster:
         return known[1]
 
 
-def wanted_of(layouts: Iterable[tuple[Target, GroupLayout]], failed: frozenset[str]) -> dict[str, Wanted]:
-    """What each broker is to be asked. A group's members are asked for at one broker, if possible one that is well."""
+def wanted_of(
+    layouts: Iterable[tuple[Target, GroupLayout, bool]], failed: frozenset[str] = frozenset()
+) -> dict[str, Wanted]:
+    """What each broker is to be asked. A group's members are asked for, if at all, at one broker, if possible one that
+    is well.
+    """
     table: dict[str, Wanted] = {}
 
     def at(broker: str) -> Wanted:
@@ -122,17 +127,16 @@ def wanted_of(layouts: Iterable[tuple[Target, GroupLayout]], failed: frozenset[s
             wanted = table[broker] = Wanted()
         return wanted
 
-    for target, layout in layouts:
-        for queue in (*layout.queues, *(layout.retries or ())):
-            wanted = at(queue.broker)
-            pair = queue.topic, target.group
-            wanted.queues.setdefault(pair, set()).add(queue.queue_id)
-            wanted.topics.add(queue.topic)
-            if target.from_beginning(queue.topic):
-                wanted.from_beginning.add(pair)
+    for target, layout, members in layouts:
+        for (topic, broker), queues in groupby((*layout.queues, *(layout.retries or ())), key=lambda queue: queue[:2]):
+            wanted = at(broker)
+            wanted.queues[topic, target.group] = {queue.queue_id for queue in queues}
+            wanted.topics.add(topic)
+            if target.from_beginning(topic):
+                wanted.from_beginning.add((topic, target.group))
         for topic, broker in layout.dead_letters or ():
             at(broker).topics.add(topic)
-        brokers = sorted({queue.broker for queue in layout.queues}, key=lambda name: (name in failed, name))
-        if brokers:
-            at(brokers[0]).members.add(target.group)
+        if members and layout.queues:
+            brokers = {queue.broker for queue in layout.queues}
+            at(min(brokers, key=lambda name: (name in failed, name))).members.add(target.group)
     return table

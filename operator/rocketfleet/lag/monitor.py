@@ -26,7 +26,7 @@ from rocketfleet.lag.broker_reading import BrokerMemory, BrokerReading, Wanted, 
 from rocketfleet.lag.layout import Cluster, GroupLayout, wanted_of
 from rocketfleet.lag.reckoning import with_rates
 from rocketfleet.lag.rules import DEFAULT_LIMITS, GroupVerdict, Limits, Verdict, judge
-from rocketfleet.lag.target import Target as Target  # noqa: PLC0414 - it belongs to the monitor's interface
+from rocketfleet.lag.target import Target
 from rocketfleet.lag.window import MOMENTS, Window
 
 if TYPE_CHECKING:
@@ -36,12 +36,15 @@ if TYPE_CHECKING:
     from rocketfleet.lag.figures import GroupLag
     from rocketfleet.wire.queue import MessageQueue
 
+__all__ = ["LagMonitor", "Target"]
 _log = logging.getLogger(__name__)
 INTERVAL: Final = 15.0
 PATIENCE: Final = 12.0
 TIMEOUT: Final = 5.0
 BROADCAST_INTERVAL: Final = 15.0
 """Asking members costs a broker's threads, so they are not asked more often than this."""
+CALM: Final = 4
+"""A group without lag is asked for its members at every so many sweeps."""
 _BREATH: Final = 50  # groups that are put together before others get a turn
 
 
@@ -92,6 +95,7 @@ class LagMonitor:
         self._keeper = keeper
         self._followed: dict[Hashable, Followed] = {}
         self._clusters: dict[Client, _ClusterMemory] = {}
+        self._sweeps = 0
         self.sweep_seconds: float | None = None
         self.swept_at: float | None = None
 
@@ -174,6 +178,7 @@ class LagMonitor:
     async def sweep(self) -> None:
         """Look at all groups once."""
         started, at = time.monotonic(), self._clock()
+        self._sweeps += 1
         by_client: dict[Client, list[Followed]] = {}
         for followed in self._followed.values():
             by_client.setdefault(followed.target.client, []).append(followed)
@@ -191,18 +196,19 @@ class LagMonitor:
         memory = self._clusters.setdefault(client, _ClusterMemory(Cluster(client)))
         trouble = await memory.cluster.refresh([one.target for one in groups], self._timeout)
         plain = [(one, memory.cluster.of(one.target)) for one in groups if not one.target.broadcast]
-        wanted = wanted_of(((one.target, layout) for one, layout in plain), memory.failed)
+        asked = {id(one) for place, (one, _) in enumerate(plain) if self._wants_members(one, place)}
+        wanted = wanted_of(((one.target, layout, id(one) in asked) for one, layout in plain), memory.failed)
         readings: dict[str, BrokerReading] = {}
         waits = _Waits(plain)
 
         async def read(broker: str) -> None:
             readings[broker] = await self._read(client, broker, wanted[broker], memory)
-            await self._publish(waits.done(broker), readings, at)
+            await self._publish(waits.done(broker), readings, asked, at)
 
         async with asyncio.TaskGroup() as tasks:
             for broker in wanted:
                 tasks.create_task(read(broker))
-            tasks.create_task(self._publish(waits.free(), readings, at))
+            tasks.create_task(self._publish(waits.free(), readings, asked, at))
             for one in groups:
                 if one.target.broadcast:
                     tasks.create_task(self._look_at_broadcast(one, memory.cluster.of(one.target), at))
@@ -227,15 +233,24 @@ class LagMonitor:
             reading.error = RocketMQError(f"{broker} did not answer everything within {self._patience:g} s")
         return reading
 
+    def _wants_members(self, one: Followed, place: int) -> bool:
+        """Members matter where messages wait. Groups that keep up are asked for theirs in turn."""
+        latest = one.window.latest
+        calm = latest is not None and latest.messages == 0 and latest.members is not None
+        return not calm or (self._sweeps + place) % CALM == 0
+
     async def _publish(
-        self, groups: list[tuple[Followed, GroupLayout]], readings: dict[str, BrokerReading], at: float
+        self, groups: list[tuple[Followed, GroupLayout]], readings: dict[str, BrokerReading], asked: set[int], at: float
     ) -> None:
         for number, (one, layout) in enumerate(groups):
             if number % _BREATH == _BREATH - 1:
                 await asyncio.sleep(0)
-            latest = one.window.latest
-            before = {} if latest is None else {row.queue: row for row in latest.queues}
-            self._add(one, assemble(one.target, layout, readings, before, one.owners, at))
+            self._add(
+                one,
+                assemble(
+                    one.target, layout, readings, one.window.latest, one.owners, at, asked=id(one) in asked
+                ),
+            )  # fmt: skip
 
     async def _look_at_broadcast(self, one: Followed, layout: GroupLayout, at: float) -> None:
         latest = one.window.latest

@@ -18,10 +18,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rocketfleet.lag.figures import GroupLag, QueueLag
     from rocketfleet.lag.window import Window
+    from rocketfleet.wire.queue import MessageQueue
 
 
 def start_of(committed: int | None, ends: tuple[int, int], *, from_beginning: bool) -> int | None:
@@ -49,18 +50,29 @@ def summed(lags: Iterable[int | None]) -> int | None:
 
 def with_sums(moment: GroupLag) -> GroupLag:
     """The moment with its sums over the queues. A queue that was not read at this moment counts as not known."""
-    fresh = [row for row in moment.queues if row.observed_at >= moment.observed_at and row.lag is not None]
-    known = [row.lag or 0 for row in fresh]
-    unknown = moment.unknown + len(moment.queues) - len(fresh)
-    ages = [row.seconds for row in fresh]
-    worst = max(fresh, key=lambda row: row.lag or 0, default=None)
+    total = known = 0
+    worst: QueueLag | None = None
+    oldest: float | None = 0.0
+    for row in moment.queues:
+        if row.lag is None or row.observed_at < moment.observed_at:
+            continue
+        known += 1
+        total += row.lag
+        if row.lag and (worst is None or row.lag > (worst.lag or 0)):
+            worst = row
+        if row.seconds is None:
+            oldest = None
+        elif oldest is not None and row.seconds > oldest:
+            oldest = row.seconds
+    unknown = moment.unknown + len(moment.queues) - known
+    complete = known > 0 and not unknown
     return replace(
         moment,
-        messages=sum(known) if not unknown and fresh else None,
-        seconds=None if unknown or not fresh or None in ages else max(age or 0.0 for age in ages),
-        worst=worst.queue if worst is not None and worst.lag else None,
+        messages=total if complete else None,
+        seconds=oldest if complete else None,
+        worst=None if worst is None else worst.queue,
         unknown=unknown,
-        at_least=sum(known),
+        at_least=total,
     )
 
 
@@ -72,12 +84,10 @@ def with_rates(window: Window) -> Window:
     if len(window.judged) < 2:
         return window
     first, latest = window.judged[0], window.judged[-1]
-    before = {(row.queue, row.owner if window.broadcast else None): row for row in first.queues}
     consumed = produced = 0.0
     counted = False
-    for row in latest.queues:
-        old = before.get((row.queue, row.owner if window.broadcast else None))
-        if old is None or row.max_offset is None or old.max_offset is None or row.observed_at <= old.observed_at:
+    for old, row in _pairs(first, latest):
+        if row.max_offset is None or old.max_offset is None or row.observed_at <= old.observed_at:
             continue
         counted = True
         span = row.observed_at - old.observed_at
@@ -87,6 +97,22 @@ def with_rates(window: Window) -> Window:
         return window
     drain = drain_seconds(latest.messages, consumed, produced)
     return window.with_latest(replace(latest, consume_rate=consumed, produce_rate=produced, drain_seconds=drain))
+
+
+def _pairs(first: GroupLag, latest: GroupLag) -> Iterator[tuple[QueueLag, QueueLag]]:
+    """The rows of the same queue, and in a broadcasting group of the same member. Most often they stand in line."""
+    before: dict[tuple[MessageQueue, str | None], QueueLag] | None = None
+    broadcast = len({row.queue for row in latest.queues}) < len(latest.queues)
+    for place, row in enumerate(latest.queues):
+        old = first.queues[place] if place < len(first.queues) else None
+        if old is not None and old.queue is row.queue and (not broadcast or old.owner == row.owner):
+            yield old, row
+            continue
+        if before is None:
+            before = {(old.queue, old.owner if broadcast else None): old for old in first.queues}
+        old = before.get((row.queue, row.owner if broadcast else None))
+        if old is not None:
+            yield old, row
 
 
 def _place(row: QueueLag) -> int:

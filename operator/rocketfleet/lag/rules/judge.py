@@ -13,7 +13,6 @@ from rocketfleet.lag.rules.stalled import stalled
 from rocketfleet.lag.rules.stopped import stopped
 from rocketfleet.lag.rules.unread import unread
 from rocketfleet.lag.rules.verdict import DEFAULT_LIMITS, GroupVerdict, Limits, State, Verdict
-
 from rocketfleet.lag.window import Window
 
 Rule = Callable[[Window, Limits], list[Verdict]]
