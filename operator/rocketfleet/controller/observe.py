@@ -12,7 +12,6 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
 from rocketfleet.api.spec import Engine
@@ -22,6 +21,7 @@ from rocketfleet.controller.brokers import BrokerAccess, GroupAccess, Members
 from rocketfleet.controller.drain import outcome_of
 from rocketfleet.controller.group_memory import Asked, Memory
 from rocketfleet.controller.group_preparation import preparation_of
+from rocketfleet.controller.moments import moment_of
 from rocketfleet.controller.revision import revision_of
 from rocketfleet.controller.snapshot import Ownership, Phase, Pod, Snapshot
 from rocketfleet.controller.wanted import shares_queues
@@ -91,7 +91,7 @@ class Observer:
             pods=pods,
             revision=revision_of(group, self._default_image),
             finalizer=FINALIZER in group.metadata.finalizers,
-            deleting_since=_moment(group.metadata.deletion_timestamp),
+            deleting_since=moment_of(group.metadata.deletion_timestamp),
             prepared=_prepared(group, memory),
             objects=objects,
             reachable=at_brokers.reachable,
@@ -271,10 +271,6 @@ def _last_desired(group: ConsumerGroup, memory: Memory) -> int | None:
         return memory.last_desired
     status = group.status
     return None if status is None or status.observed_generation is None else status.desired_replicas
-
-
-def _moment(text: str | None) -> float | None:
-    return None if text is None else datetime.fromisoformat(text).timestamp()
 
 
 def stable(sentence: str) -> str:
