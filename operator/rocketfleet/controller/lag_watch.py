@@ -253,8 +253,9 @@ def _begin(group: ConsumerGroup) -> _Watched:
     """What the status still knows of former times."""
     status = group.status
     watched = _Watched(group.metadata.uid, moved=group.metadata.annotations.get(OFFSETS_MOVED))
-    if status is not None and status.lag is not None and status.lag.state in State.__members__:
-        watched.state = State(status.lag.state)
+    state = status.lag.state if status is not None and status.lag is not None else None
+    if status is not None and state is not None and state in State.__members__:
+        watched.state = State(state)
         told = next((one for one in status.conditions or () if one.type.value == "LagHealthy"), None)
         watched.sentence = "" if told is None else told.message
     if status is not None and status.autoscaling is not None:

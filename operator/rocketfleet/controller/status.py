@@ -36,7 +36,7 @@ from rocketfleet.controller.snapshot import Phase, Pod, Snapshot
 from rocketfleet.controller.wanted import desired_replicas, queues_to_own, shares_queues
 
 MOST_MESSAGE = 1024
-LAG_SECONDS = 60.0  # lag alone is no reason to write more often
+LAG_SECONDS = 30.0  # lag alone is no reason to write more often
 LAG_SOON = 10.0  # unless it has changed a lot
 
 

@@ -1,6 +1,6 @@
 """What Prometheus sees of each group's replicas, rebalances and drains. Those of a group that is gone are gone too."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
@@ -11,11 +11,11 @@ from rocketfleet.controller.group_memory import Counts
 
 _PREFIX = "rocketfleet_group_"
 _LABELS = ["namespace", "name"]
-GAUGES = {
+GAUGES: dict[str, tuple[str, Callable[[Counts], int]]] = {
     "desired_replicas": ("Pods there should be.", lambda counts: counts.desired),
     "ready_replicas": ("Pods that are ready and stay.", lambda counts: counts.ready),
 }
-COUNTERS = {
+COUNTERS: dict[str, tuple[str, Callable[[Counts], int]]] = {
     "rebalances": ("Rebalances that this operator saw completed.", lambda counts: counts.rebalances),
     "drains": ("Members that it drained.", lambda counts: counts.drains),
     "drains_unverified": ("Of those, such as went before their offsets were safe.", lambda counts: counts.unverified),
