@@ -1,4 +1,4 @@
-"""One sweep over 2,000 groups and 15,000 queues of a real broker, against the same figures read one group after another.
+"""One sweep over 2,000 groups and 15,000 queues of a real broker, against reading one group after another.
 
 The broker and both sides share the machine. The peer does what mqadmin's consumerProgress and rocketmq-exporter do: for
 each group in turn the route of its retry topic, its consume stats, its connections. It learns less: no smallest offset,

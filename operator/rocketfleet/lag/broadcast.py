@@ -1,12 +1,12 @@
 """The lag of a broadcasting group: each member consumes every queue and keeps its offsets itself.
 
-So there is no lag of the group but that of its members, and it can be seen only while they run: they are asked, through a
-broker, where they are (GET_CONSUMER_RUNNING_INFO; members of any language answer it), then the brokers where the queues
-end. A row is a member's place in a queue, and the group's lag is all that its members have still to consume. A member
-that does not answer keeps its last rows; a group without members has a lag that nobody knows.
+So there is no lag of the group but that of its members, and it can be seen only while they run: they are asked, through
+a broker, where they are (GET_CONSUMER_RUNNING_INFO; members of any language answer it), then the brokers where the
+queues end. A row is a member's place in a queue, and the group's lag is all that its members have still to consume. A
+member that does not answer keeps its last rows; a group without members has a lag that nobody knows.
 
-The question occupies a thread of the broker for as long as the member does not answer, so few are under way at once, with
-a short time-out.
+The question occupies a thread of the broker for as long as the member does not answer, so few are under way at once,
+with a short time-out.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Theory. A sweep asks each cluster once for its topics, then each of its brokers 
 there (`broker_reading.py`), all brokers side by side. A group's figures are put together as soon as its own brokers are
 done, so a slow broker delays only those who have queues there, and them no longer than `patience`: then its reading is
 cut off, and what it has not said is not known. The queues that were not read keep their last figures together with the
-time at which they were seen. The next sweep begins a fixed interval after the last one began, or at once if that is past.
+time at which they were seen. The next sweep begins a fixed interval after the last one began, or at once if that is
+past.
 
 Broadcasting groups keep their offsets with their members, who are asked one by one: `broadcast.py`.
 

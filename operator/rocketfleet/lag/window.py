@@ -25,7 +25,7 @@ class Window:
 
     moments: tuple[GroupLag, ...] = ()
     since: float = 0.0
-    started: float | None = None  # when the group last began from nothing, as far as it was excused for it
+    excused: bool = False  # the group began from nothing, and has consumed nothing since
     broadcast: bool = False
     size: int = MOMENTS
 
@@ -41,16 +41,18 @@ class Window:
     def after(self, moment: GroupLag) -> Window:
         """The window with one more moment, and the oldest gone if it is full.
 
-        A group that had no member and has one now has just started: it is given time. But not again and again, or one
-        whose members come and go would never be judged: once in the span of a window.
+        A group that had no member and has one now has just started, and is given time. Not again and again: one whose
+        members come and go without getting anywhere would never be judged. So the next start is excused only after
+        something was consumed.
         """
         moments = (*self.moments, moment)[-self.size :]
         before = self.latest
-        if before is not None and before.members == 0 and moment.members:
-            excused = self.started is not None and self.started >= moments[0].observed_at
-            if not excused:
-                return replace(self, moments=moments, since=moment.observed_at, started=moment.observed_at)
-        return replace(self, moments=moments)
+        if before is None:
+            return replace(self, moments=moments)
+        excused = self.excused and not _progressed(before, moment)
+        if before.members == 0 and moment.members and not excused:
+            return replace(self, moments=moments, since=moment.observed_at, excused=True)
+        return replace(self, moments=moments, excused=excused)
 
     def with_latest(self, moment: GroupLag) -> Window:
         """The same window with more said about its latest moment."""
@@ -71,3 +73,11 @@ class Window:
                 if row.observed_at >= moment.observed_at:  # else it stands there from before
                     found.setdefault((row.queue, row.owner if self.broadcast else None), []).append(row)
         return {key: tuple(rows) for key, rows in found.items()}
+
+
+def _progressed(before: GroupLag, after: GroupLag) -> bool:
+    """Whether an offset of the group has moved on, or there is nothing to do."""
+    if after.messages == 0:
+        return True
+    places = {row.queue: row.consumer_offset for row in before.queues}
+    return any((row.consumer_offset or 0) > (places.get(row.queue) or 0) for row in after.queues)

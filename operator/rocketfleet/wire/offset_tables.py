@@ -24,7 +24,7 @@ _GROUP_IN_TOPIC = re.compile(rb'"([^"\\]*)":\{((?:\d{1,9}:-?\d{1,18},?)*)\}')
 
 
 def queue_ends(body: bytes | memoryview) -> dict[int, tuple[int, int]]:
-    """The answer to GET_TOPIC_STATS_INFO at one broker: queue id → smallest and largest offset. BodyError if it is none.
+    """The answer to GET_TOPIC_STATS_INFO at one broker: queue id → smallest and largest offset; else a BodyError.
 
     A queue without messages has offsets of -1 in some stores; that is 0.
     """

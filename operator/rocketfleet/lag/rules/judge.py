@@ -17,7 +17,7 @@ from rocketfleet.lag.window import Window
 
 Rule = Callable[[Window, Limits], list[Verdict]]
 OF_LAG: Final[tuple[Rule, ...]] = (stopped, stalled, rewound, growing, skewed)
-"""A group that has caught up everywhere cannot break these, so they are not asked: most groups have, most of the time."""
+"""A group that has caught up everywhere cannot break these, so they are not asked."""
 OTHERS: Final[tuple[Rule, ...]] = (idle_member, unread)
 
 
