@@ -6,7 +6,7 @@ is carried over but what stands in the cluster.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rocketfleet.api.consumer_group import ConsumerGroup
@@ -15,6 +15,7 @@ from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.group_metrics import rendered
 from rocketfleet.controller.kube.group_pass import Reconciles
 from rocketfleet.controller.kube.view import Key
+from rocketfleet.controller.lag_history import HistoryOptions, LagHistory
 from rocketfleet.controller.lag_watch import LagWatch
 from rocketfleet.controller.reconcile import Reconciler
 from rocketfleet.lag.metrics import LagMetrics
@@ -27,6 +28,7 @@ class LagOptions:
 
     interval: float = INTERVAL  # seconds between two sweeps
     per_queue: bool = True  # whether metrics show every queue
+    history: HistoryOptions = field(default_factory=HistoryOptions)
 
 
 class Term(Reconciles, Protocol):
@@ -44,7 +46,8 @@ class ReconcilerTerm:
 
     def __init__(self, backend: KubeBackend, wake: Callable[[Key], None], default_image: str, lag: LagOptions) -> None:
         self._brokers = Brokers()
-        self._monitor = LagMonitor(interval=lag.interval)
+        self._history = LagHistory(lag.history) if lag.history.wanted else None
+        self._monitor = LagMonitor(interval=lag.interval, keeper=self._history)
         self._lag = LagWatch(self._monitor, lag.interval, wake, time.time)
         self._reconciler = Reconciler(backend, self._brokers, default_image=default_image, wake=wake, lag=self._lag)
         self._lag_metrics = LagMetrics(self._monitor, per_queue=lag.per_queue)
@@ -61,5 +64,7 @@ class ReconcilerTerm:
 
     async def close(self) -> None:
         await self._lag.close()
+        if self._history is not None:
+            await self._history.close()
         await self._reconciler.close()
         await self._brokers.close()
