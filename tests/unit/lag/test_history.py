@@ -26,6 +26,10 @@ def sample(time: float = NOON, queue: int = 0, lag: int | None = 3, owner: str |
     )
 
 
+def files(directory: Path, pattern: str = "day=*/*.parquet") -> list[Path]:
+    return sorted(directory.glob(pattern))
+
+
 class Kept:
     """A sink that remembers, or fails."""
 
@@ -96,12 +100,12 @@ async def test_parquet_files_by_day(tmp_path: Path) -> None:
     midnight = datetime(2026, 2, 1, tzinfo=UTC).timestamp()
     sink = ParquetSink(tmp_path, most_rows=4)
     await sink.write([sample(midnight - 1, 0), sample(midnight - 1, 1, lag=None, owner=None)])
-    assert list(tmp_path.rglob("*.parquet")) == [], "held until it is worth a file"
+    assert files(tmp_path) == [], "held until it is worth a file"
     await sink.write([sample(midnight + 1, 0), sample(midnight + 1, 1)])
-    files = sorted(tmp_path.rglob("*"))
-    assert [path.name for path in files if path.is_dir()] == ["day=2026-01-31", "day=2026-02-01"]
-    assert not [path for path in files if path.name.startswith(".")]
-    table = parquet.ParquetFile(next((tmp_path / "day=2026-01-31").iterdir())).read()
+    written = files(tmp_path)
+    assert [path.parent.name for path in written] == ["day=2026-01-31", "day=2026-02-01"]
+    assert files(tmp_path, "*/.*") == [], "nothing half written is left"
+    table = parquet.ParquetFile(written[0]).read()
     assert {field.name: str(field.type) for field in table.schema} == {
         "time": "timestamp[us, tz=UTC]", "cluster": "string", "group": "string", "topic": "string", "broker": "string",
         "queue": "int32", "min_offset": "int64", "max_offset": "int64", "consumer_offset": "int64", "lag": "int64",
@@ -115,19 +119,18 @@ async def test_what_is_held_is_written_after_a_while_and_at_the_end(tmp_path: Pa
     sink = ParquetSink(tmp_path, longest_wait=60.0)
     await sink.write([sample(NOON)])
     await sink.write([sample(NOON + 60)])
-    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+    assert len(files(tmp_path)) == 1
     await sink.write([sample(NOON + 61)])
     await sink.close()
-    assert len(list(tmp_path.rglob("*.parquet"))) == 2
+    assert len(files(tmp_path)) == 2
 
 
 async def test_all_files_together_are_bounded(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path, most_rows=1)
     for day in range(5):
         await sink.write([sample(NOON + day * 86_400)])
-    files = sorted(tmp_path.rglob("*.parquet"))
-    sizes = [path.stat().st_size for path in files]
-    removed = remove_oldest(tmp_path, sum(sizes[3:]))
-    assert removed == files[:3], "the oldest go first"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["day=2026-02-03", "day=2026-02-04"]
-    assert remove_oldest(tmp_path, 0) == files[3:4], "the newest stays, however large"
+    written = files(tmp_path)
+    removed = remove_oldest(tmp_path, sum(path.stat().st_size for path in written[3:]))
+    assert removed == written[:3], "the oldest go first"
+    assert files(tmp_path, "*") == [path.parent for path in written[3:]]
+    assert remove_oldest(tmp_path, 0) == written[3:4], "the newest stays, however large"

@@ -57,8 +57,8 @@ OF_ORDERS = (("cluster", "main"), ("group", "orders"), ("name", "orders"), ("nam
 
 def test_a_group_and_its_queues() -> None:
     lag = replace(
-        moment([(2, 9), (4, 4)], 1000.0, owners=["a", None]), consume_rate=2.5, produce_rate=1.0, drain_seconds=math.inf,
-        retry=3, dlq=0,
+        moment([(2, 9), (4, 4)], 1000.0, owners=["a", None]),
+        consume_rate=2.5, produce_rate=1.0, drain_seconds=math.inf, retry=3, dlq=0,
     )  # fmt: skip
     found = scraped(Groups((target(), lag, State.STALLED)))
     assert found.keys() == {

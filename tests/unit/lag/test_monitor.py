@@ -1,9 +1,8 @@
 """The monitor over brokers that are slow, dead, or refuse: fakes stand in for the wire, everything above it is real."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +15,9 @@ from rocketfleet.wire.bodies import BrokerData, ConsumeFromWhere, QueueData, Top
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command
 from rocketfleet.wire.queue import MessageQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 
 class Broker:
@@ -177,7 +179,7 @@ async def test_a_slow_broker_delays_only_its_own_groups() -> None:
     cluster.parts["a"].mood = waits
     sweep = asyncio.create_task(monitor.sweep())
     async with asyncio.timeout(30):
-        while monitor.latest("h") is None:
+        while monitor.latest("h") is None:  # noqa: ASYNC110 - the monitor tells nobody
             await asyncio.sleep(0)
     assert monitor.latest("g") is None
     assert not sweep.done()
