@@ -84,12 +84,21 @@ class Cluster:
             missing += not found
         if self.names is None:
             return GroupLayout(tuple(queues), missing)
-        retries = [queue for topic in self._retry_topics(target) for queue in self._queues(topic) or ()]
-        dead = DEAD_LETTER_PREFIX + target.group
-        route = self.client.routes.cached(dead) if dead in self.names else None
-        # Nobody may be allowed to read dead letters, so they are found where the topic is, readable or not.
-        holders = () if route is None else sorted({data.broker_name for data in route.queue_datas})
-        return GroupLayout(tuple(queues), missing, tuple(retries), tuple((dead, broker) for broker in holders))
+        return GroupLayout(tuple(queues), missing, self._retries(target), self._dead_letters(target))
+
+    def _retries(self, target: Target) -> tuple[MessageQueue, ...] | None:
+        found = [self._queues(topic) for topic in self._retry_topics(target)]
+        if None in found:
+            return None
+        return tuple(queue for queues in found for queue in queues or ())
+
+    def _dead_letters(self, target: Target) -> tuple[tuple[str, str], ...] | None:
+        """Nobody may be allowed to read them, so they are where their topic is, readable or not."""
+        topic = DEAD_LETTER_PREFIX + target.group
+        if topic not in (self.names or ()):
+            return ()
+        route = self.client.routes.cached(topic)
+        return None if route is None else tuple(sorted((topic, data.broker_name) for data in route.queue_datas))
 
     def _topics(self, target: Target) -> list[str]:
         dead = DEAD_LETTER_PREFIX + target.group

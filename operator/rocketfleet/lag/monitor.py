@@ -195,7 +195,7 @@ class LagMonitor:
 
     async def _sweep_cluster(self, client: Client, groups: list[Followed], at: float) -> None:
         memory = self._clusters.setdefault(client, _ClusterMemory(Cluster(client)))
-        trouble = await memory.cluster.refresh([one.target for one in groups], self._timeout)
+        trouble = await self._refresh(memory.cluster, [one.target for one in groups])
         plain = [(one, memory.cluster.of(one.target)) for one in groups if not one.target.broadcast]
         asked = {id(one) for place, (one, _) in enumerate(plain) if self._wants_members(one, place)}
         wanted = wanted_of(((one.target, layout, id(one) in asked) for one, layout in plain), memory.failed)
@@ -218,6 +218,13 @@ class LagMonitor:
         errors = {broker: reading.error for broker, reading in readings.items() if reading.error is not None}
         memory.failed = frozenset(errors)
         self._tell(memory, trouble, errors)
+
+    async def _refresh(self, cluster: Cluster, targets: list[Target]) -> RocketMQError | None:
+        try:
+            async with asyncio.timeout(self._patience):
+                return await cluster.refresh(targets, self._timeout)
+        except TimeoutError:  # routes that are known serve on
+            return RocketMQError(f"the name servers did not answer everything within {self._patience:g} s")
 
     async def _read(self, client: Client, broker: str, wanted: Wanted, memory: _ClusterMemory) -> BrokerReading:
         reading = BrokerReading(self._clock())

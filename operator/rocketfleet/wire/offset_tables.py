@@ -45,7 +45,8 @@ def group_offsets(body: bytes | memoryview, wanted: Container[bytes]) -> tuple[d
     end = data.find(b"}}", start)
     table = data[start + len(_TABLE) : end + 1]
     found = _GROUP_IN_TOPIC.findall(table)
-    if start < 0 or not found or len(found) != table.count(b":{"):
+    # Two quotes each, and nothing escaped: then no name hides the end of the table, or of anything in it.
+    if start < 0 or not found or b"\\" in table or table.count(b'"') != 2 * len(found):
         whole = ConsumerOffsets.decode(data).offset_table
         return {key: offsets for key, offsets in whole.items() if key.encode() in wanted}, len(whole)
     result = {}

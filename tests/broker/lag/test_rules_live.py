@@ -1,4 +1,4 @@
-"""The rules on groups that really misbehave. With ROCKETFLEET_RECORD_WINDOWS set, what was seen is kept for unit tests."""
+"""The rules on groups that really misbehave. With ROCKETFLEET_RECORD_WINDOWS set, windows are kept for unit tests."""
 
 import os
 from collections.abc import Callable

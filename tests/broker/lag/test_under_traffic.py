@@ -13,19 +13,20 @@ from rocketfleet.wire.bodies import ConsumeFromWhere
 from rocketfleet.wire.message import Message
 
 SAMPLES = 10_000
+Topics = Callable[..., str]
 
 
 @pytest.mark.parametrize("bulk", [False, True], ids=["a call a queue", "all offsets in one call"])
 async def test_lag_is_never_negative(
-    watch: Watch, make_topic: Callable[..., str], make_group: Callable[..., str], monkeypatch: pytest.MonkeyPatch, bulk: bool
-) -> None:  # fmt: skip
+    watch: Watch, make_topic: Topics, make_group: Topics, monkeypatch: pytest.MonkeyPatch, bulk: bool
+) -> None:
     if bulk:
         monkeypatch.setattr(broker_reading, "prefers_bulk", lambda *_: True)
     topic, groups = make_topic(queues=8), [make_group() for _ in range(3)]
     for group in groups:
         watch.follow(group, topic, where=ConsumeFromWhere.FIRST_OFFSET)
         await watch.member(group, topic, Got(), persist_interval=0.01)
-    number = random.Random(7)  # noqa: S311
+    number = random.Random(7)
 
     async def produce() -> None:
         while True:

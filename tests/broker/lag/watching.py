@@ -68,7 +68,7 @@ class Watch(Scene):
         return rows
 
     async def _progress(self, group: str) -> str:
-        """mqadmin waits three seconds for an answer and then fails; a busy machine may need longer, so it asks again."""
+        """mqadmin waits three seconds for an answer and fails; a busy machine may need longer, so it is run again."""
         for _ in range(5):
             try:
                 return await asyncio.to_thread(self.cluster.admin, "consumerProgress", "-g", group, timeout=120.0)
