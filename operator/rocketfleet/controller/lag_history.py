@@ -39,7 +39,7 @@ class HistoryOptions:
         if self.topic is not None and self.cluster is None:
             return "the lag's history goes to a topic, so say at which name servers: --lag-history-name-server"
         if self.directory is not None and importlib.util.find_spec("pyarrow") is None:
-            return "the lag's history goes to Parquet files, which needs pyarrow: pip install 'rocketfleet[spark]'"
+            return "the lag's history goes to Parquet files, which needs pyarrow: pip install 'rocketfleet[history]'"
         return None
 
 
