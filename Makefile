@@ -38,7 +38,7 @@ e2e: jars ## end to end on a kind cluster, or on the one of KUBECONFIG; ARGS="-m
 	@$(BIN)/pytest tests/cluster $(ARGS)
 
 bench: jars ## the benchmarks, each against a peer measured in the same run
-	@for b in decode allocate produce consume; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
+	@for b in decode allocate produce consume lag_sweep; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
 
 check: $(DEV) ## formatting, lint, types, layers, and the project's own rules
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting: run 'make fmt'" >&2; exit 1; }

@@ -15,6 +15,8 @@ KIND = "ConsumerGroup"
 PLURAL = "consumergroups"
 FINALIZER = f"{GROUP}/drain"
 REBALANCE_REQUESTED = f"{GROUP}/rebalance-requested"  # annotation; when it changes, the members are told
+OFFSETS_MOVED = f"{GROUP}/offsets-moved"  # annotation; when it changes, what the lag was before counts no more
+RECOMMENDED_REPLICAS = f"{GROUP}/recommended-replicas"  # annotation; autoscaling goes no lower, within its limits
 
 
 class Metadata(Model):

@@ -141,6 +141,24 @@ class Autoscaling(Model):
         float | None,
         Field(ge=0.1, le=86_400, description="Seconds that the oldest message not yet consumed may have waited."),
     ] = None
+    scale_out_after_seconds: Annotated[
+        Seconds, Field(description="More members only once they were called for during all of this time.")
+    ] = 10
+    scale_in_after_seconds: Annotated[
+        Seconds, Field(description="Fewer members only once fewer were called for during all of this time.")
+    ] = 300
+    scale_to_zero_after_seconds: Annotated[
+        Seconds, Field(description="With minReplicas 0: none once there was nothing to do during all of this time.")
+    ] = 300
+    trial_seconds: Annotated[
+        float,
+        Field(
+            ge=1,
+            le=86_400,
+            description="A scale-out is taken back if consumption has not risen after this time, although there was "
+            "enough to do.",
+        ),
+    ] = 60
 
 
 class Consume(Model):

@@ -8,6 +8,7 @@ from pydantic import Field
 from rocketfleet.api.model import Model
 
 MOST_MEMBERS = 1000
+MOST_DECISIONS = 10
 
 
 class ConditionType(StrEnum):
@@ -71,6 +72,34 @@ class Member(Model):
     lag: Annotated[int | None, Field(description="Messages not yet consumed in its queues.")] = None
 
 
+class ScalingDecision(Model):
+    """A change of the number of replicas that autoscaling made."""
+
+    at: Annotated[str, Field(description="When.", json_schema_extra={"format": "date-time"})]
+    before: Annotated[int, Field(description="Replicas before.")]
+    replicas: Annotated[int, Field(description="Replicas from then on.")]
+    reason: Annotated[str, Field(max_length=128, description="One word for programs.")]
+    message: Annotated[str, Field(max_length=1024, description="Why, in a sentence.")]
+
+
+class Scaling(Model):
+    """What autoscaling has decided. What is not known is left out."""
+
+    replicas: Annotated[int, Field(description="Replicas that it wants.")]
+    reason: Annotated[str, Field(max_length=128, description="Whether it could decide, in one word.")]
+    message: Annotated[str, Field(max_length=1024, description="How it stood when this was written.")]
+    replica_rate: Annotated[
+        float | None, Field(description="Messages a second that one replica does while it has plenty to do.")
+    ] = None
+    ceiling: Annotated[int | None, Field(description="More than this did not help when it was tried.")] = None
+    ceiling_until: Annotated[
+        str | None, Field(description="Until when more are not tried.", json_schema_extra={"format": "date-time"})
+    ] = None
+    decisions: Annotated[
+        list[ScalingDecision] | None, Field(max_length=MOST_DECISIONS, description="The last changes, newest first.")
+    ] = None
+
+
 class LastRebalance(Model):
     """The last time that queues changed hands."""
 
@@ -111,6 +140,7 @@ class ConsumerGroupStatus(Model):
     queues: Annotated[Queues | None, Field(description="Who owns the queues.")] = None
     ready_summary: Annotated[str | None, Field(description="Ready of desired, for kubectl get.")] = None
     lag: Annotated[Lag | None, Field(description="How far behind the group is.")] = None
+    autoscaling: Annotated[Scaling | None, Field(description="What autoscaling has decided.")] = None
     members: Annotated[
         list[Member] | None, Field(max_length=MOST_MEMBERS, description="The members, ours and guests.")
     ] = None

@@ -6,6 +6,7 @@ What may happen and what would is decided in `controller/offset_change.py`; here
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,6 +66,7 @@ async def move_offsets(
         click.confirm(f"Write {len(change.to_write)} offsets of group {place.group}?", abort=True, err=True)
     await _check_again(opened, place, change)
     await _write(place, change)
+    await _tell_operator(opened)
     _conclude(how, place.group, change, written=True)
     latecomers = await place.members()
     if latecomers:
@@ -128,6 +130,19 @@ async def _write(place: GroupAtBroker, change: OffsetChange) -> None:
             f"{done} of {len(change.to_write)} offsets were written; not moved are {_named(wrong)}{because}. "
             "Run the command again to move the rest"
         ) from failure
+
+
+async def _tell_operator(opened: OpenGroup) -> None:
+    """Note at the object that it was on purpose, or the operator would call the group rewound."""
+    if opened.kube is None:
+        return
+    from rocketfleet.api.consumer_group import OFFSETS_MOVED
+
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    try:
+        await opened.kube.annotate_group(opened.group.key[1], {OFFSETS_MOVED: moment})
+    except click.ClickException as error:
+        click.echo(f"the operator could not be told, and may call the group rewound: {error.message}", err=True)
 
 
 def take_snapshot(

@@ -7,10 +7,15 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from rocketfleet.cli.connection import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE, Connection
 from rocketfleet.worker.logs import LogFormat, configure
+
+if TYPE_CHECKING:
+    from rocketfleet.client.config import ClientConfig
 
 _log = logging.getLogger(__name__)
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -29,6 +34,21 @@ def own_namespace() -> str:
         return _OWN_NAMESPACE.read_text().strip() or "default"
     except OSError:
         return "default"
+
+
+def _cluster(name_servers: str) -> ClientConfig:
+    """The RocketMQ that keeps the history."""
+    return Connection(
+        name_server=name_servers,
+        credentials_file=None,
+        tls=False,
+        ca_file=None,
+        cert_file=None,
+        key_file=None,
+        server_name=None,
+        check_hostname=True,
+        timeout=3.0,
+    ).config()
 
 
 @click.command()
@@ -94,6 +114,60 @@ def own_namespace() -> str:
     help="Their port; 0 is a free one.",
 )
 @click.option(
+    "--lag-interval",
+    type=click.FloatRange(1, 600),
+    default=15.0,
+    show_default=True,
+    envvar="ROCKETFLEET_LAG_INTERVAL",
+    metavar="SECONDS",
+    help="Between two looks at the lag of all groups.",
+)
+@click.option(
+    "--lag-per-queue/--no-lag-per-queue",
+    default=True,
+    show_default=True,
+    envvar="ROCKETFLEET_LAG_PER_QUEUE",
+    help="Whether metrics show every queue.",
+)
+@click.option(
+    "--lag-history-topic",
+    envvar="ROCKETFLEET_LAG_HISTORY_TOPIC",
+    metavar="TOPIC",
+    help="Keep samples of lag in this topic, which has to exist.",
+)
+@click.option(
+    "--lag-history-name-server",
+    envvar="ROCKETFLEET_LAG_HISTORY_NAME_SERVER",
+    metavar="HOST:PORT",
+    help="Name servers of that topic's cluster, several with a semicolon. Credentials: "
+    f"[env: {ACCESS_KEY_VARIABLE}, {SECRET_KEY_VARIABLE}]",
+)
+@click.option(
+    "--lag-history-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="ROCKETFLEET_LAG_HISTORY_DIR",
+    metavar="DIRECTORY",
+    help="Keep samples of lag as Parquet files here.",
+)
+@click.option(
+    "--lag-history-mib",
+    type=click.IntRange(1, 1024**2),
+    default=512,
+    show_default=True,
+    envvar="ROCKETFLEET_LAG_HISTORY_MIB",
+    metavar="MIB",
+    help="What those files may take; beyond it the oldest go.",
+)
+@click.option(
+    "--lag-history-every",
+    type=click.FloatRange(1, 86_400),
+    default=60.0,
+    show_default=True,
+    envvar="ROCKETFLEET_LAG_HISTORY_EVERY",
+    metavar="SECONDS",
+    help="Between two samples of a queue.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -117,6 +191,13 @@ def operator(
     lease_namespace: str | None,
     bind: str,
     port: int,
+    lag_interval: float,
+    lag_per_queue: bool,
+    lag_history_topic: str | None,
+    lag_history_name_server: str | None,
+    lag_history_dir: Path | None,
+    lag_history_mib: int,
+    lag_history_every: float,
     log_format: LogFormat,
     log_level: str,
 ) -> None:
@@ -131,6 +212,8 @@ def operator(
     """
     try:
         from rocketfleet.controller.kube.operator import OperatorError, Options, run_operator
+        from rocketfleet.controller.kube.term import LagOptions
+        from rocketfleet.controller.lag_history import HistoryOptions
         from rocketfleet.controller.pod import Defaults
     except ImportError as error:
         raise click.ClickException(
@@ -140,6 +223,16 @@ def operator(
     if log_level != "debug":
         for chatty in ("kopf.objects", "kopf.activities", "kopf._core", "kopf._cogs"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
+    history = HistoryOptions(
+        every=lag_history_every,
+        topic=lag_history_topic or None,
+        cluster=_cluster(lag_history_name_server) if lag_history_name_server else None,
+        directory=lag_history_dir,
+        directory_mib=lag_history_mib,
+    )
+    hindrance = history.hindrance()
+    if hindrance is not None:
+        raise click.ClickException(hindrance)
     settings = Options(
         defaults=Defaults(
             worker_image=worker_image,
@@ -152,6 +245,7 @@ def operator(
         lease_name=lease_name,
         bind=bind,
         port=port,
+        lag=LagOptions(interval=lag_interval, per_queue=lag_per_queue, history=history),
     )
     try:
         asyncio.run(run_operator(settings))

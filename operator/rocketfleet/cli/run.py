@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 import sys
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 STATE = Path(".rocketfleet/run")
 FILE_SECONDS = 0.5
 SHOW_SECONDS = 0.5
-LAG_SECONDS = 2.0
 WRONG_MANIFEST, UNSAFE, LEFT = 2, 1, 130
 
 
@@ -100,11 +98,9 @@ async def _until_stopped(local: LocalRun, files: ManifestFiles, screen: Screen) 
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, signalled)
-    lags: dict[tuple[str, str], int | None] = {}
     beside = [
         loop.create_task(_follow(local, files, screen)),
-        loop.create_task(_show(local, screen, lags)),
-        loop.create_task(_read_lag(local, lags)),
+        loop.create_task(_show(local, screen)),
     ]
     try:
         await stop.wait()
@@ -143,17 +139,9 @@ async def _follow(local: LocalRun, files: ManifestFiles, screen: Screen) -> None
             screen.say("the manifests were read again")
 
 
-async def _show(local: LocalRun, screen: Screen, lags: dict[tuple[str, str], int | None]) -> None:
+async def _show(local: LocalRun, screen: Screen) -> None:
     while True:
-        held = (local.backend.objects.get(key) for key in local.backend.objects.keys)
-        screen.show([one.group for one in held if one is not None], lags)
+        keys = local.backend.objects.keys
+        held = (local.backend.objects.get(key) for key in keys)
+        screen.show([one.group for one in held if one is not None], {key: local.lag(key) for key in keys})
         await asyncio.sleep(SHOW_SECONDS)
-
-
-async def _read_lag(local: LocalRun, lags: dict[tuple[str, str], int | None]) -> None:
-    while True:
-        for key in local.backend.objects.keys:
-            lags[key] = None
-            with contextlib.suppress(Exception):  # a figure for people: not to be had is "?"
-                lags[key] = await local.lag(key)
-        await asyncio.sleep(LAG_SECONDS)

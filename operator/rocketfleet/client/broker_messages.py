@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 AUTO_CREATE_TOPIC: Final = "TBW102"
 """The topic that new topics are modelled on, where the broker may create them."""
 
+TOOLS_GROUP: Final = "TOOLS_CONSUMER"
+
 _STORED: Final = frozenset(
     {
         ResponseCode.SUCCESS,
@@ -204,6 +206,22 @@ def pulled(response: Command, peer: str, request_code: int = RequestCode.PULL_ME
 async def pull(caller: Caller, address: str, command: Command, timeout: float | None = None) -> Pulled:
     """Send what `pull_request` made. The time-out must outlast a long poll, with slack: see `suspend_millis`."""
     return pulled(await caller.call(address, command, timeout), address, command.code)
+
+
+async def store_time(
+    caller: Caller, address: str, queue: MessageQueue, offset: int, *, timeout: float | None = None
+) -> int | None:
+    """When the message at an offset was stored, in milliseconds since the epoch; None if there is none.
+
+    It pulls that message for the group of RocketMQ's own tools, which every broker has: nobody's offset or rate
+    changes by a look at a message.
+    """
+    command = pull_request(TOOLS_GROUP, queue, offset, max_messages=1, sys_flag=4, subscription="*")
+    found = await pull(caller, address, command, timeout)
+    if found.code != ResponseCode.SUCCESS:
+        return None
+    messages = found.messages(queue.broker)
+    return messages[0].store_timestamp if messages else None
 
 
 async def send_back(

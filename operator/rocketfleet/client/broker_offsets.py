@@ -7,6 +7,7 @@ dropped, while a reset waits to be taken up by the consumer: `update_offset` tel
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, Literal
 
 from rocketfleet.client.calls import Caller, ask
@@ -14,8 +15,11 @@ from rocketfleet.client.errors import RocketMQError
 from rocketfleet.wire.bodies import ConsumerOffsets, ResetOffset
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command, request
+from rocketfleet.wire.offset_tables import group_offsets
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from rocketfleet.wire.queue import MessageQueue
 
 _DROPPED: Final = "previously reset"  # what the broker remarks on a success that it does not mean
@@ -174,6 +178,21 @@ async def all_consumer_offsets(caller: Caller, address: str, *, timeout: float |
     """Every offset of every group at a broker. It can be large; meant for slaves and for a look at a whole broker."""
     answer = await ask(caller, address, request(RequestCode.GET_ALL_CONSUMER_OFFSET), timeout)
     return answer.body(ConsumerOffsets.decode)
+
+
+async def offsets_of_groups(
+    caller: Caller, address: str, wanted: Collection[tuple[str, str]], *, timeout: float | None = None
+) -> tuple[dict[tuple[str, str], dict[int, int]], int]:
+    """Some groups' offsets out of the same table, by topic and group; and how many the broker has of such pairs.
+
+    One call for all groups, and it costs the broker as much as its table is large, whatever is wanted of it.
+    """
+    answer = await ask(caller, address, request(RequestCode.GET_ALL_CONSUMER_OFFSET), timeout)
+    keys = {f"{topic}@{group}": (topic, group) for topic, group in wanted}
+    encoded = {key.encode() for key in keys}
+    # In a thread: a large table must not hold up everything else.
+    found, size = await asyncio.to_thread(answer.body, lambda body: group_offsets(body, encoded))
+    return {keys[key]: offsets for key, offsets in found.items()}, size
 
 
 async def reset_offsets(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rocketfleet.client.broker_messages import AUTO_CREATE_TOPIC
 from rocketfleet.client.calls import Caller, ask
+from rocketfleet.wire import offset_tables
 from rocketfleet.wire.bodies import GroupList, TopicConfig, TopicConfigList, TopicConfigs, TopicList, TopicStatsTable
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import request
@@ -110,6 +111,14 @@ async def topic_stats(caller: Caller, address: str, topic: str, *, timeout: floa
     """Where each of a topic's queues at a broker begins and ends, and when it was last written."""
     answer = await ask(caller, address, request(RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}), timeout)
     return answer.body(TopicStatsTable.decode)
+
+
+async def queue_ends(
+    caller: Caller, address: str, topic: str, *, timeout: float | None = None
+) -> dict[int, tuple[int, int]]:
+    """Only where each queue begins and ends, by queue id: the same call, read many times as fast."""
+    answer = await ask(caller, address, request(RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}), timeout)
+    return answer.body(offset_tables.queue_ends)
 
 
 async def groups_of_topic(caller: Caller, address: str, topic: str, *, timeout: float | None = None) -> tuple[str, ...]:

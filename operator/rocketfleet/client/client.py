@@ -83,9 +83,10 @@ class Client:
 
     # -- brokers
 
-    def _learn(self, _topic: str, _before: TopicRouteData | None, now: TopicRouteData) -> None:
+    def _learn(self, _topic: str, before: TopicRouteData | None, now: TopicRouteData) -> None:
         self.brokers.merge(now)
-        self.brokers.keep_only(self.routes.routes().values())
+        if before is not None:  # a topic that is new takes no broker away, and thousands may be
+            self.brokers.keep_only(self.routes.routes().values())
 
     def master(self, broker: str) -> str:
         """The address of a broker's master, as far as the routes at hand tell."""

@@ -29,6 +29,18 @@ class Reason(StrEnum):
     PREPARED = "GroupPrepared"
     LOCKS_RELEASED = "LocksReleased"
     DELETION_GAVE_UP = "DeletionGaveUp"
+    LAG_WARNING = "LagWarning"
+    LAG_STALLED = "LagStalled"
+    LAG_STOPPED = "LagStopped"
+    LAG_REWOUND = "LagRewound"
+    LAG_SKEWED = "LagSkewed"
+    IDLE_MEMBER = "IdleMember"
+    LAG_RECOVERED = "LagRecovered"
+    SCALED_OUT = "ScaledOut"
+    SCALED_IN = "ScaledIn"
+    SCALED_FROM_ZERO = "ScaledFromZero"
+    SCALED_TO_ZERO = "ScaledToZero"
+    SCALE_OUT_UNDONE = "ScaleOutUndone"
 
 
 @dataclass(frozen=True, slots=True)

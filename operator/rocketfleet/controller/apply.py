@@ -37,9 +37,9 @@ from rocketfleet.controller.brokers import GroupAccess
 from rocketfleet.controller.drain import outcome_of, unsafe_offsets
 from rocketfleet.controller.group_memory import Memory
 from rocketfleet.controller.group_preparation import preparation_of
+from rocketfleet.controller.moments import timestamp
 from rocketfleet.controller.observe import Observation
 from rocketfleet.controller.snapshot import DrainMark, Pod
-from rocketfleet.controller.status import timestamp
 from rocketfleet.controller.worker_calls import DRAIN_MARGIN, WorkerCalls
 from rocketfleet.worker.http_call import CallFailed
 
@@ -166,6 +166,8 @@ class Applier:
                 queues=len(outcome.offsets or ()),
                 completed_at=timestamp(now),
             )
+            memory.counts.drains += 1
+            memory.counts.unverified += not memory.last_drain.verified
 
     def _begin_drain(self, group: ConsumerGroup, pod: Pod, observation: Observation, memory: Memory) -> None:
         control = observation.controls.get(pod.uid)

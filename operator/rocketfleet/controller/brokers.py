@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.spec import MessageModel
 from rocketfleet.client import admin, broker_locks, broker_members, broker_offsets, fanout
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
@@ -21,6 +22,8 @@ from rocketfleet.client.errors import ConsumerNotOnline, NoRoute, RocketMQError
 from rocketfleet.client.routes import RETRY_PREFIX
 from rocketfleet.controller.group_preparation import Prepared, prepare
 from rocketfleet.controller.snapshot import Ownership
+from rocketfleet.lag.target import Target
+from rocketfleet.wire.bodies import ConsumeFromWhere
 from rocketfleet.wire.queue import MessageQueue
 
 T = TypeVar("T")
@@ -47,6 +50,7 @@ class GroupAccess(Protocol):
     async def members(self, *, with_hosts: bool) -> Members: ...
     async def ownership(self, client_ids: Iterable[str]) -> Ownership: ...
     async def committed(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]: ...
+    def lag_target(self) -> Target: ...
     async def prepare(self) -> Prepared: ...
     async def release_locks(self, client_ids: Collection[str]) -> frozenset[str]: ...
     async def delete_group(self) -> None: ...
@@ -196,16 +200,20 @@ class GroupBrokers:
         found = await _bounded(one(queue) for queue in queues)
         return {queue: offset for queue, offset in found if offset is not None}
 
-    async def lag(self) -> int | None:
-        """How many messages the group is behind in its subscribed topics; None if a broker does not say."""
-        lag = 0
-        for topic in self._topics:
-            stats = await admin.consume_stats(self.client, self._name, topic)
-            if stats.errors:
-                return None
-            rows = (row for table in stats.results.values() for row in table.offset_table.values())
-            lag += sum(max(0, row.broker_offset - row.consumer_offset) for row in rows)
-        return lag
+    def lag_target(self) -> Target:
+        """The group as the lag monitor is to watch it. Its cluster is called by its name servers."""
+        namespace, name = self._group.key
+        spec = self._group.spec
+        return Target(
+            client=self.client,
+            group=self._name,
+            topics=self._topics,
+            where=ConsumeFromWhere[spec.consume_from_where.name],
+            broadcast=spec.message_model is MessageModel.BROADCASTING,
+            cluster=";".join(spec.cluster.name_servers),
+            namespace=namespace,
+            name=name,
+        )
 
     # -- changing -----------------------------------------------------------------------------------------------------
 

@@ -31,10 +31,18 @@ class Verdict(NamedTuple):
     message: str
 
 
+NOT_MEASURED = Verdict(Truth.UNKNOWN, "NotMeasured", "The lag is not measured.")
+
+
 def verdicts_of(
-    group: ConsumerGroup, snapshot: Snapshot, broker_trouble: str | None, trouble: str | None, now: float
+    group: ConsumerGroup,
+    snapshot: Snapshot,
+    broker_trouble: str | None,
+    trouble: str | None,
+    now: float,
+    lag: Verdict | None = None,
 ) -> dict[ConditionType, Verdict]:
-    """Every condition. `now` only decides whether a drain is late."""
+    """Every condition. `now` only decides whether a drain is late; of the lag others have judged."""
     reachable = _broker_reachable(snapshot, broker_trouble)
     balanced = _balanced(group, snapshot)
     draining = _draining(group, snapshot, now)
@@ -43,7 +51,7 @@ def verdicts_of(
         ConditionType.READY: ready,
         ConditionType.PROGRESSING: _progressing(ready),
         ConditionType.BALANCED: balanced,
-        ConditionType.LAG_HEALTHY: Verdict(Truth.UNKNOWN, "NotMeasured", "The lag is not measured."),
+        ConditionType.LAG_HEALTHY: lag or NOT_MEASURED,
         ConditionType.BROKER_REACHABLE: reachable,
         ConditionType.DRAINING: draining,
     }

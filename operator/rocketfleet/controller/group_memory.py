@@ -24,6 +24,17 @@ class Asked:
 
 
 @dataclass(slots=True)
+class Counts:
+    """What is counted of a group, for whoever makes graphs of it."""
+
+    desired: int = 0
+    ready: int = 0
+    rebalances: int = 0
+    drains: int = 0
+    unverified: int = 0  # drains after which not every offset was safe
+
+
+@dataclass(slots=True)
 class Memory:
     """One group. `uid` is the object's: one that is deleted and made again starts with a clean memory."""
 
@@ -48,6 +59,7 @@ class Memory:
     last_rebalance: LastRebalance | None = None
     last_drain: LastDrain | None = None
     status: ConsumerGroupStatus | None = None  # as last written by us
+    counts: Counts = field(default_factory=Counts)
     # how things go
     failures: int = 0  # looks in a row that did not work
     unbalanced_since: float | None = None

@@ -12,7 +12,6 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
 from rocketfleet.api.spec import Engine
@@ -23,6 +22,7 @@ from rocketfleet.controller.drain import outcome_of
 from rocketfleet.controller.group_memory import Asked, Memory
 from rocketfleet.controller.group_preparation import preparation_of
 from rocketfleet.controller.joining import Candidate, with_members
+from rocketfleet.controller.moments import moment_of
 from rocketfleet.controller.rebalance_tracking import Tracking
 from rocketfleet.controller.revision import revision_of
 from rocketfleet.controller.snapshot import Ownership, Phase, Pod, Snapshot
@@ -95,7 +95,7 @@ class Observer:
             pods=pods,
             revision=revision_of(group, self._default_image),
             finalizer=FINALIZER in group.metadata.finalizers,
-            deleting_since=_moment(group.metadata.deletion_timestamp),
+            deleting_since=moment_of(group.metadata.deletion_timestamp),
             prepared=_prepared(group, memory),
             objects=objects,
             reachable=at_brokers.reachable,
@@ -317,10 +317,6 @@ def _last_desired(group: ConsumerGroup, memory: Memory) -> int | None:
         return memory.last_desired
     status = group.status
     return None if status is None or status.observed_generation is None else status.desired_replicas
-
-
-def _moment(text: str | None) -> float | None:
-    return None if text is None else datetime.fromisoformat(text).timestamp()
 
 
 def stable(sentence: str) -> str:

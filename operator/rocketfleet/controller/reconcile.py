@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rocketfleet.api.consumer_group import REBALANCE_REQUESTED, ConsumerGroup
@@ -22,7 +23,9 @@ from rocketfleet.controller.actions import Action, Emit, Event, Reason, RequestD
 from rocketfleet.controller.apply import Applier
 from rocketfleet.controller.backend import Backend, BackendError
 from rocketfleet.controller.brokers import BrokerAccess
-from rocketfleet.controller.group_memory import Memory
+from rocketfleet.controller.group_memory import Counts, Memory
+from rocketfleet.controller.lag_watch import LagView, LagWatch
+from rocketfleet.controller.moments import timestamp
 from rocketfleet.controller.observe import Observation, Observer
 from rocketfleet.controller.plan import plan
 from rocketfleet.controller.snapshot import Snapshot
@@ -54,12 +57,14 @@ class Reconciler:
         wake: Callable[[Key], None] = lambda key: None,
         clock: Callable[[], float] = time.time,
         completed: Callable[[ConsumerGroup, rebalance_tracking.Rebalanced], None] = lambda group, done: None,
+        lag: LagWatch | None = None,
     ) -> None:
         workers = workers or WorkerCalls()
         self._backend = backend
         self._brokers = brokers
         self._clock = clock
         self._completed = completed
+        self._lag = lag
         self._observer = Observer(backend, brokers, workers, default_image)
         self._applier = Applier(backend, workers, wake, clock)
         self._memories: dict[Key, Memory] = {}
@@ -77,14 +82,19 @@ class Reconciler:
             memory.failures += 1
             _log.warning("%s: %s", "/".join(group.key), error)
             return min(LONGEST_PAUSE, 2.0 ** min(memory.failures, 10))
+        view = self._lag_of(group, observation, now)
+        observation = replace(observation, snapshot=replace(observation.snapshot, advised=view.advised))
         snapshot = observation.snapshot
         actions = plan(group, snapshot, now)
         failures = await self._applier.apply(group, actions, observation, memory)
         for failure in failures:
             _log.warning("%s: %s", "/".join(group.key), failure)
         memory.last_desired = desired_replicas(group, snapshot)
+        memory.counts.desired, memory.counts.ready = memory.last_desired, _able(snapshot, memory.last_desired)
+        if self._lag is not None:
+            self._lag.note_replicas(group.key, memory.counts.desired, memory.counts.ready)
         events = self._track(group, observation, memory, now)
-        await self._show(group, observation, memory, failures, events)
+        await self._show(group, observation, memory, failures, events, view)
         return self._pause(group, observation, memory, actions, failures, now)
 
     async def forget(self, key: Key) -> None:
@@ -92,11 +102,17 @@ class Reconciler:
         memory = self._memories.pop(key, None)
         if memory is not None:
             await _cancel(memory)
+        if self._lag is not None:
+            self._lag.forget(key)
         await self._brokers.forget(key)
 
     async def close(self) -> None:
         """End what is under way. Workers that were asked to drain go on by themselves."""
         await asyncio.gather(*(self.forget(key) for key in list(self._memories)))
+
+    def counts(self) -> list[tuple[Key, Counts]]:
+        """What is counted of each group."""
+        return [(key, memory.counts) for key, memory in list(self._memories.items())]
 
     async def _memory(self, group: ConsumerGroup) -> Memory:
         memory = self._memories.get(group.key)
@@ -107,6 +123,12 @@ class Reconciler:
             memory = self._memories[group.key] = Memory(group.metadata.uid)
             memory.requested = group.metadata.annotations.get(REBALANCE_REQUESTED)
         return memory
+
+    def _lag_of(self, group: ConsumerGroup, observation: Observation, now: float) -> LagView:
+        if self._lag is None:
+            return LagView()
+        target = None if observation.access is None else observation.access.lag_target()
+        return self._lag.look(group, target, observation.snapshot, now)
 
     # -- between two plans --------------------------------------------------------------------------------------------
 
@@ -148,8 +170,9 @@ class Reconciler:
             reason=done.reason,
             moved=done.moved,
             seconds=round(done.seconds, 3),
-            completed_at=statuses.timestamp(now),
+            completed_at=timestamp(now),
         )
+        memory.counts.rebalances += 1
         self._completed(group, done)
         text = f"{done.reason}: each queue has one owner after {done.seconds:.1f} s"
         text += "" if done.moved is None else f", {done.moved} queues moved"
@@ -162,6 +185,7 @@ class Reconciler:
         memory: Memory,
         failures: Sequence[str],
         events: Sequence[Event],
+        view: LagView,
     ) -> None:
         """Events and status. If they cannot be written, the next pass tries again."""
         before = memory.status or group.status or ConsumerGroupStatus()
@@ -169,6 +193,10 @@ class Reconciler:
             prepared=memory.prepared,
             last_rebalance=memory.last_rebalance,
             last_drain=memory.last_drain,
+            lag=view.lag,
+            lag_health=view.health,
+            lag_of_members=view.members,
+            scaling=view.scaling,
             broker_trouble=observation.trouble,
             trouble=failures[0] if failures else None,
         )
@@ -176,11 +204,20 @@ class Reconciler:
         try:
             for event in events:
                 await self._backend.emit(group, event)
-            if statuses.differs(before, status):
+            await self._tell_of_lag(group)
+            groups = 1 if self._lag is None else len(self._lag)
+            if statuses.differs(before, status, group.spec.autoscaling, groups):
                 await self._backend.write_status(group, as_json(status))
                 memory.status = status
         except BackendError as error:
             _log.warning("%s: %s", "/".join(group.key), error)
+
+    async def _tell_of_lag(self, group: ConsumerGroup) -> None:
+        """What came up since the last pass. What cannot be told now is told in the next."""
+        for event in [] if self._lag is None else self._lag.events(group.key):
+            await self._backend.emit(group, event)
+            assert self._lag is not None
+            self._lag.told(group.key, 1)
 
     # -- when to look again -------------------------------------------------------------------------------------------
 
@@ -218,6 +255,11 @@ def at_rest(group: ConsumerGroup, observation: Observation, memory: Memory, acti
     if memory.tracking.since is not None and shares_queues(group):
         return False  # a rebalance is under way
     return not snapshot.pods or balanced(group, snapshot)
+
+
+def _able(snapshot: Snapshot, desired: int) -> int:
+    """Pods that do the group's work: an update's extra one, and those on their way out, are not counted on."""
+    return sum(pod.ready and not pod.leaving and pod.ordinal < desired for pod in snapshot.pods)
 
 
 def as_json(status: ConsumerGroupStatus) -> dict[str, Any]:

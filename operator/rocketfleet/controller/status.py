@@ -6,13 +6,16 @@ is left that should not be, and every queue has exactly one owner. A group that 
 its manifest wants it: ready too.
 
 Nothing here changes with time alone. A condition keeps its lastTransitionTime while its status stays the same, and no
-sentence holds a duration: a group at rest gets the same status at every look, and it is written once.
+sentence holds a duration: a group at rest gets the same status at every look, and it is written once. The exception is
+lag, which changes all the time while messages flow: figures are written when they mean something else than before, and
+otherwise now and then.
 """
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.spec import Autoscaling
 from rocketfleet.api.status import (
     MOST_MEMBERS,
     Condition,
@@ -23,15 +26,18 @@ from rocketfleet.api.status import (
     LastRebalance,
     Member,
     Queues,
+    Scaling,
     Truth,
 )
 from rocketfleet.controller.conditions import Verdict, verdicts_of
+from rocketfleet.controller.moments import moment_of, timestamp
 from rocketfleet.controller.pod import selector
 from rocketfleet.controller.snapshot import Phase, Pod, Snapshot
 from rocketfleet.controller.wanted import desired_replicas, queues_to_own, shares_queues
 
 MOST_MESSAGE = 1024
 LAG_SECONDS = 30.0  # lag alone is no reason to write more often
+LAG_SOON = 10.0  # unless it has changed a lot
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,9 @@ class Memory:
     last_rebalance: LastRebalance | None = None
     last_drain: LastDrain | None = None
     lag: Lag | None = None
+    lag_health: Verdict | None = None
+    lag_of_members: Mapping[str, int] = field(default_factory=dict)  # by client id
+    scaling: Scaling | None = None
     broker_trouble: str | None = None  # why the brokers cannot be reached, in words
     trouble: str | None = None  # what else could not be done, in words: the API server said no
 
@@ -54,7 +63,7 @@ def status_of(
     desired = desired_replicas(group, snapshot)
     alive = [pod for pod in snapshot.pods if not pod.ended]
     ready = sum(pod.ready and pod.deleting is None for pod in alive)
-    verdicts = verdicts_of(group, snapshot, memory.broker_trouble, memory.trouble, now)
+    verdicts = verdicts_of(group, snapshot, memory.broker_trouble, memory.trouble, now, memory.lag_health)
     return ConsumerGroupStatus(
         observed_generation=generation,
         group_name=group.group_name,
@@ -68,7 +77,8 @@ def status_of(
         queues=_queues(group, snapshot, previous),
         ready_summary=f"{ready}/{desired}",
         lag=memory.lag or previous.lag,
-        members=_members(snapshot)[:MOST_MEMBERS],
+        autoscaling=memory.scaling or (previous.autoscaling if group.spec.autoscaling is not None else None),
+        members=_members(snapshot, memory.lag_of_members)[:MOST_MEMBERS],
         last_rebalance=memory.last_rebalance or previous.last_rebalance,
         last_drain=memory.last_drain or previous.last_drain,
         conditions=_conditions(verdicts, generation, previous, now),
@@ -87,8 +97,12 @@ def invalid_status(generation: int, sentence: str, previous: ConsumerGroupStatus
     return previous.model_copy(update={"observed_generation": generation, "conditions": conditions})
 
 
-def differs(old: ConsumerGroupStatus, new: ConsumerGroupStatus) -> bool:
-    """Whether the new status says something that the old one does not. Lag moves all the time: it may come later."""
+def differs(
+    old: ConsumerGroupStatus, new: ConsumerGroupStatus, targets: Autoscaling | None = None, groups: int = 1
+) -> bool:
+    """Whether the new status says something that the old one does not. Lag moves all the time: it may come later, the
+    more groups there are that want to write theirs.
+    """
     if _without_lag(old) != _without_lag(new):
         return True
     was, is_now = old.lag, new.lag
@@ -96,23 +110,38 @@ def differs(old: ConsumerGroupStatus, new: ConsumerGroupStatus) -> bool:
         return was != is_now
     if was.state != is_now.state:
         return True
-    return was.model_copy(update={"observed_at": None}) != is_now.model_copy(update={"observed_at": None}) and (
-        _seconds(is_now.observed_at) - _seconds(was.observed_at) >= LAG_SECONDS
-    )
+    if was.model_copy(update={"observed_at": None}) == is_now.model_copy(update={"observed_at": None}):
+        return False
+    since = (moment_of(is_now.observed_at) or 0.0) - (moment_of(was.observed_at) or 0.0)
+    if _much_else(was, is_now, targets, new.desired_replicas):
+        return since >= max(LAG_SOON, groups / 20)
+    return since >= max(LAG_SECONDS, groups / 10)
 
 
-def timestamp(now: float) -> str:
-    """A moment as Kubernetes writes it."""
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _seconds(moment: str | None) -> float:
-    return 0.0 if moment is None else datetime.fromisoformat(moment).timestamp()
+def _much_else(was: Lag, is_now: Lag, targets: Autoscaling | None, replicas: int) -> bool:
+    """Whether lag has doubled, halved or crossed a target, or is known now and was not."""
+    if (was.messages is None) != (is_now.messages is None) or was.dlq != is_now.dlq:
+        return True
+    for before, after, little in (
+        (was.messages or 0, is_now.messages or 0, 10.0),
+        (was.seconds or 0, is_now.seconds or 0, 5.0),
+    ):
+        if max(before, after) + little >= 2 * (min(before, after) + little):
+            return True
+    if targets is None:
+        return False
+    limits = (targets.target_seconds, was.seconds, is_now.seconds), (
+        None if targets.target_lag is None else targets.target_lag * max(replicas, 1), was.messages, is_now.messages,
+    )  # fmt: skip
+    return any(limit is not None and ((a or 0) > limit) != ((b or 0) > limit) for limit, a, b in limits)
 
 
 def _without_lag(status: ConsumerGroupStatus) -> ConsumerGroupStatus:
     members = [member.model_copy(update={"lag": None}) for member in status.members or ()]
-    return status.model_copy(update={"lag": None, "members": members})
+    scaling = status.autoscaling
+    if scaling is not None:
+        scaling = scaling.model_copy(update={"message": "", "replica_rate": None})
+    return status.model_copy(update={"lag": None, "members": members, "autoscaling": scaling})
 
 
 def _conditions(
@@ -159,7 +188,7 @@ def _queues(group: ConsumerGroup, snapshot: Snapshot, previous: ConsumerGroupSta
     )
 
 
-def _members(snapshot: Snapshot) -> list[Member]:
+def _members(snapshot: Snapshot, lags: Mapping[str, int]) -> list[Member]:
     """A line for each pod's members, in the order of ordinals, and then the guests."""
     held: dict[str, int] = {}
     silent: frozenset[str] = frozenset()
@@ -181,10 +210,13 @@ def _members(snapshot: Snapshot) -> list[Member]:
             members.append(Member(pod=pod.name, state=member_state(pod)))
         for client_id in pod.client_ids:
             queues = None if pod.ended else count(client_id)
-            members.append(Member(pod=pod.name, client_id=client_id, queues=queues, state=member_state(pod)))
+            lag = None if pod.ended else lags.get(client_id)
+            members.append(Member(pod=pod.name, client_id=client_id, queues=queues, state=member_state(pod), lag=lag))
     gone = ours | snapshot.departed | snapshot.lingering
     guests = sorted((snapshot.members or frozenset()) - gone)
-    return members + [Member(client_id=guest, queues=count(guest), state="Guest") for guest in guests]
+    return members + [
+        Member(client_id=guest, queues=count(guest), state="Guest", lag=lags.get(guest)) for guest in guests
+    ]
 
 
 def member_state(pod: Pod) -> str:

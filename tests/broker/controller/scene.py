@@ -24,6 +24,7 @@ from rocketfleet.controller.local.member import LocalMember
 from rocketfleet.controller.local.run import LocalRun
 from rocketfleet.demo.run import send_patiently
 from rocketfleet.demo.verdict import Verdict, judge, read_records
+from rocketfleet.lag.monitor import LagMonitor
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
@@ -56,7 +57,11 @@ class GroupScene:
         self.client = Client(ClientConfig(broker.name_server))
         self.events: list[Event] = []
         self.sent: list[str] = []
+        self.rate = float(RATE)  # messages a second; 0: none for now
+        self.hot = 0.0  # the share of the traffic that has one key
+        self.lag_seconds = 1.0  # between two looks at the lag
         self.run: LocalRun
+        self.monitor: LagMonitor
         self._flowing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -75,7 +80,14 @@ class GroupScene:
     # -- the controller -----------------------------------------------------------------------------------------------
 
     async def start_controller(self) -> None:
-        self.run = await LocalRun(self._directory / "state", lambda _, event: self.events.append(event)).__aenter__()
+        # Windows of seconds in place of minutes, so that a test does not take as long as a night shift.
+        self.monitor = LagMonitor(interval=self.lag_seconds, timeout=1.5, patience=2.0, moments=8)
+        self.run = await LocalRun(
+            self._directory / "state",
+            lambda _, event: self.events.append(event),
+            monitor=self.monitor,
+            lag_seconds=self.lag_seconds,
+        ).__aenter__()
 
     async def stop_controller(self) -> None:
         """As if it were killed: members go on, and nobody looks after them."""
@@ -151,12 +163,18 @@ class GroupScene:
     async def _traffic(self) -> None:
         numbers = [0] * KEYS
         async with Producer(ClientConfig(self.broker.name_server), group=f"{self.name}-traffic") as producer:
-            for key in itertools.cycle(range(KEYS)):
+            due = time.monotonic()
+            for turn in itertools.count():
+                while self.rate <= 0:
+                    await asyncio.sleep(0.05)
+                    due = time.monotonic()
+                key = 0 if turn % 100 < 100 * self.hot else turn % KEYS
                 one = f"k{key}:{numbers[key]}"
                 numbers[key] += 1
                 await send_patiently(producer, Message(self._topic, one.encode()), f"k{key}")
                 self.sent.append(one)
-                await asyncio.sleep(1 / RATE)
+                due = max(due + 1 / self.rate, time.monotonic() - 1.0)  # what was missed for long is not made up for
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     async def some_traffic(self, messages: int = 100) -> None:
         assert self._flowing is not None

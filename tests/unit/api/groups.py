@@ -71,7 +71,13 @@ allocations = keyed(
 )
 autoscalings = keyed(
     {"maxReplicas": st.integers(1, 4)},
-    {"minReplicas": st.integers(0, 4), "targetLag": st.integers(1, 9), "targetSeconds": seconds},
+    {
+        "minReplicas": st.integers(0, 4),
+        "targetLag": st.integers(1, 9),
+        "targetSeconds": seconds,
+        "scaleInAfterSeconds": seconds,
+        "trialSeconds": st.integers(1, 90),
+    },
 )
 containers = st.lists(
     keyed(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 
+from rocketfleet.api.consumer_group import OFFSETS_MOVED
 from rocketfleet.cli.group_at_broker import Reading
 from rocketfleet.cli.offset_files import OffsetSnapshot
 from rocketfleet.cli.offset_moving import HowToMove, move_offsets, read_all, take_snapshot
@@ -60,12 +61,25 @@ class FakePlace:
             raise self.failing
 
 
+class FakeKube:
+    """A cluster that takes notes, or refuses them."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, dict[str, str]]] = []
+        self.refusal: str | None = None
+
+    async def annotate_group(self, name: str, annotations: dict[str, str]) -> None:
+        if self.refusal is not None:
+            raise click.ClickException(self.refusal)
+        self.notes.append((name, annotations))
+
+
 def opened(kube: bool = True, **spec: Any) -> Any:
     model = SimpleNamespace(value=spec.pop("model", "Clustering"))
     group = SimpleNamespace(
         spec=SimpleNamespace(message_model=model, suspend=spec.pop("suspend", False)), key=("shop", "orders")
     )
-    return SimpleNamespace(group=group, kube=object() if kube else None)
+    return SimpleNamespace(group=group, kube=FakeKube() if kube else None)
 
 
 def move(
@@ -219,3 +233,14 @@ def test_a_snapshot_is_of_its_group_and_cluster() -> None:
     with pytest.raises(click.ClickException, match="is of cluster c1, and the group is on c2"):
         take_snapshot(snapshot, "orders", ("c2",), force=False)
     assert take_snapshot(snapshot, "bills", ("c2",), force=True) == {A: 5}
+
+
+def test_the_operator_is_told_that_it_was_on_purpose(capsys: pytest.CaptureFixture[str]) -> None:
+    where = opened()
+    assert move(FakePlace(), {A: 50}, where) == 0
+    assert [(name, list(notes)) for name, notes in where.kube.notes] == [("orders", [OFFSETS_MOVED])]
+    where = opened()
+    where.kube.refusal = "no patches for you"
+    assert move(FakePlace(), {A: 50}, where) == 0  # the offsets are where they should be
+    assert "no patches for you" in capsys.readouterr().err
+    assert move(FakePlace(), {A: 50}, opened(kube=False)) == 0

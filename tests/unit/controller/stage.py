@@ -10,6 +10,7 @@ from typing import Any
 
 from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
 from rocketfleet.api.status import ConsumerGroupStatus
+from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConnectError, RocketMQError
 from rocketfleet.controller.actions import Event
@@ -18,6 +19,8 @@ from rocketfleet.controller.brokers import Members
 from rocketfleet.controller.group_preparation import Prepared
 from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Ownership, Phase, Pod
 from rocketfleet.controller.worker_calls import Assignment, WorkerCalls
+from rocketfleet.lag.target import Target
+from rocketfleet.wire.bodies import ConsumeFromWhere
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.http_call import CallFailed
 
@@ -163,6 +166,7 @@ class StageBrokers:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self.forgotten: list[Hashable] = []
+        self.client = Client(ClientConfig("127.0.0.1:9876"))  # never started
 
     async def of(self, group: ConsumerGroup, config: ClientConfig) -> "StageBrokers":
         return self
@@ -195,6 +199,9 @@ class StageBrokers:
 
     async def committed(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
         return {queue: self._stage.offsets[queue] for queue in queues if queue in self._stage.offsets}
+
+    def lag_target(self) -> Target:
+        return Target(self.client, "orders", ("orders",), ConsumeFromWhere.LAST_OFFSET, name="orders")
 
     async def prepare(self) -> Prepared:
         self._ask("prepare")

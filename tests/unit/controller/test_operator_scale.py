@@ -17,6 +17,7 @@ from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.pod import Defaults
 from rocketfleet.controller.reconcile import Reconciler
 from rocketfleet.controller.snapshot import Ownership
+from rocketfleet.lag.target import Target
 from rocketfleet.wire.queue import MessageQueue
 
 GROUPS = 1000
@@ -44,6 +45,9 @@ class QuietBrokers:
     async def committed(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
         return {}
 
+    def lag_target(self) -> Target:
+        raise AssertionError("nobody watches the lag here")
+
     async def prepare(self) -> Prepared:
         return Prepared()
 
@@ -65,6 +69,9 @@ class Counted(Reconciler):
     async def reconcile(self, group: ConsumerGroup) -> float:
         Counted.passes += 1
         return await super().reconcile(group)
+
+    def metrics(self) -> bytes:
+        return b""
 
 
 async def test_a_thousand_suspended_groups_at_rest_cause_no_calls() -> None:

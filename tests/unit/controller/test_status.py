@@ -8,7 +8,9 @@ from tests.unit.controller.model_parts import QUEUES, manifest
 from tests.unit.controller.test_plan import ASSIGNED, NOW, QUEUE, marked, old, pod, snapshot
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.status import Condition, ConditionType, ConsumerGroupStatus, Lag, LastDrain, Truth
+from rocketfleet.api.spec import Autoscaling
+from rocketfleet.api.status import Condition, ConditionType, ConsumerGroupStatus, Lag, LastDrain, Scaling, Truth
+from rocketfleet.controller.moments import timestamp
 from rocketfleet.controller.snapshot import DrainOutcome, Joining, Ownership, Phase, Pod, Snapshot
 from rocketfleet.controller.status import Memory, differs, invalid_status, status_of
 
@@ -204,6 +206,41 @@ def test_lag_is_written_along_or_after_a_while_but_not_at_every_look() -> None:
     assert differs(with_lag(5, 0), with_lag(6, 31))
     assert not differs(with_lag(5, 0), with_lag(5, 31))
     assert differs(with_lag(5, 0), with_lag(6, 1, "Behind"))
+
+
+def test_lag_that_means_something_else_is_written_sooner_and_many_groups_write_less() -> None:
+    targets = Autoscaling(max_replicas=4, target_lag=50, target_seconds=20)
+
+    def with_lag(messages: int | None, at: int, seconds: float = 0.0) -> ConsumerGroupStatus:
+        lag = Lag(messages=messages, seconds=seconds, state="OK", observed_at=timestamp(NOW + at))
+        return status_of(manifest(2), WHOLE, Memory(lag=lag), EMPTY, NOW)
+
+    assert differs(with_lag(5, 0), with_lag(5000, 11), targets)
+    assert not differs(with_lag(5, 0), with_lag(5000, 9), targets)
+    assert not differs(with_lag(90, 0), with_lag(99, 11), targets)
+    assert differs(with_lag(90, 0), with_lag(110, 11), targets)  # two replicas of 50
+    assert differs(with_lag(90, 0, 18.0), with_lag(91, 11, 22.0), targets)
+    assert differs(with_lag(None, 0), with_lag(91, 11), targets)
+    assert not differs(with_lag(5, 0), with_lag(5000, 45), targets, groups=1000)
+    assert not differs(with_lag(90, 0), with_lag(91, 95), targets, groups=1000)
+    assert differs(with_lag(90, 0), with_lag(91, 101), targets, groups=1000)
+
+
+def test_what_autoscaling_wants_is_written_and_how_it_stands_along_with_it() -> None:
+    def with_scaling(replicas: int, message: str) -> ConsumerGroupStatus:
+        scaling = Scaling(replicas=replicas, reason="Steady", message=message, replica_rate=float(len(message)))
+        return status_of(manifest(2), WHOLE, Memory(scaling=scaling), EMPTY, NOW)
+
+    assert not differs(with_scaling(2, "10 messages wait"), with_scaling(2, "110 messages wait"))
+    assert differs(with_scaling(2, "10 messages wait"), with_scaling(3, "10 messages wait"))
+
+
+def test_members_show_the_lag_of_their_queues() -> None:
+    client_id = WHOLE.pods[0].client_ids[0]
+    status = status_of(manifest(2), WHOLE, Memory(lag_of_members={client_id: 7}), EMPTY, NOW)
+    lags = {member.client_id: member.lag for member in status.members or ()}
+    assert lags.pop(client_id) == 7
+    assert set(lags.values()) == {None}
 
 
 def test_an_invalid_manifest_is_not_ready_and_leaves_the_rest_as_it_was() -> None:

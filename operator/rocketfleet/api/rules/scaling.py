@@ -18,7 +18,8 @@ def _scaling(name: str, message: str, cel: str, holds: Callable[[Autoscaling], b
 SCALING: tuple[Rule, ...] = (
     _spec(
         "replicas-or-autoscaling",
-        "autoscaling decides how many members there are: remove replicas, or remove autoscaling",
+        "autoscaling decides how many members there are: remove replicas and any HorizontalPodAutoscaler that writes "
+        "it, or remove autoscaling",
         "!(has(self.replicas) && has(self.autoscaling))",
         lambda spec: spec.replicas is None or spec.autoscaling is None,
         ".replicas",

@@ -18,28 +18,27 @@ import socket
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import kopf
 from kopf._core.engines.peering import Identity  # not public, and the only way to give one
 from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from rocketfleet.api.consumer_group import KIND, ConsumerGroup
+from rocketfleet.api.consumer_group import KIND
 from rocketfleet.controller.backend import BackendError
-from rocketfleet.controller.brokers import Brokers
 from rocketfleet.controller.kube import health as healths
 from rocketfleet.controller.kube.api import KubeApi, KubeError
 from rocketfleet.controller.kube.backend import KubeBackend
-from rocketfleet.controller.kube.group_pass import GroupPass, Reconciles
+from rocketfleet.controller.kube.group_pass import GroupPass
 from rocketfleet.controller.kube.handlers import Wakers, make_registry, make_settings
 from rocketfleet.controller.kube.health import Health, Vitals
 from rocketfleet.controller.kube.leader import Leadership
 from rocketfleet.controller.kube.lease import KubeLease
 from rocketfleet.controller.kube.metrics import CONTENT_TYPE, Metrics
+from rocketfleet.controller.kube.term import LagOptions, ReconcilerTerm, Term
 from rocketfleet.controller.kube.view import Key, KubeView
 from rocketfleet.controller.pod import Defaults
-from rocketfleet.controller.reconcile import Reconciler
 from rocketfleet.controller.work_queue import WorkQueue
 
 _log = logging.getLogger(__name__)
@@ -54,30 +53,6 @@ class OperatorError(Exception):
     """It cannot run; the message says why."""
 
 
-class Term(Reconciles, Protocol):
-    """A reconciler for as long as we lead."""
-
-    async def close(self) -> None: ...
-
-
-class ReconcilerTerm:
-    """The real one: it and its connections to brokers end together."""
-
-    def __init__(self, backend: KubeBackend, wake: Callable[[Key], None], default_image: str) -> None:
-        self._brokers = Brokers()
-        self._reconciler = Reconciler(backend, self._brokers, default_image=default_image, wake=wake)
-
-    async def reconcile(self, group: ConsumerGroup) -> float:
-        return await self._reconciler.reconcile(group)
-
-    async def forget(self, key: Key) -> None:
-        await self._reconciler.forget(key)
-
-    async def close(self) -> None:
-        await self._reconciler.close()
-        await self._brokers.close()
-
-
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the operator is told when it is started."""
@@ -89,6 +64,7 @@ class Options:
     lease_name: str = "rocketfleet"
     bind: str = "127.0.0.1"
     port: int = 0
+    lag: LagOptions = field(default_factory=LagOptions)
     identity: str = field(default_factory=lambda: new_identity(os.environ.get("POD_NAME")))
 
 
@@ -151,7 +127,7 @@ class Operator:
         self._stopping = False
         self._watches = False
         self._term: Term | None = None
-        self.health = Health(self.metrics.render, CONTENT_TYPE)
+        self.health = Health(self._rendered, CONTENT_TYPE)
         self._add_gauges()
 
     def _add_gauges(self) -> None:
@@ -162,6 +138,11 @@ class Operator:
         gauge("queue_due", "Groups that are due and wait for a worker.", lambda: float(self.health.vitals.due))
         gauge("queue_oldest_seconds", "How long the first of them has waited.", lambda: self.health.vitals.oldest_waits)
         gauge("reconciles_running", "Passes under way.", lambda: float(self.queue.busy))
+
+    def _rendered(self) -> bytes:
+        """What Prometheus sees: of the operator always, of the groups while it leads."""
+        term = self._term
+        return self.metrics.render() + (b"" if term is None else term.metrics())
 
     def _vitals(self) -> Vitals:
         due, oldest = self.queue.waiting()
@@ -340,7 +321,7 @@ async def run_operator(options: Options) -> None:
     """Run on the cluster that is configured, until a signal says stop."""
 
     def make_term(backend: KubeBackend, wake: Callable[[Key], None]) -> Term:
-        return ReconcilerTerm(backend, wake, options.defaults.worker_image)
+        return ReconcilerTerm(backend, wake, options.defaults.worker_image, options.lag)
 
     stop = asyncio.Event()
     _take_signals(stop)

@@ -67,6 +67,9 @@ class LocalObjects:
             metadata = _metadata(given, **changes)
             group = given.model_copy(update={"metadata": metadata, "status": before.group.status})
             self._keep(LocalObject(group, base))
+        elif before.group.metadata.annotations != given.metadata.annotations:
+            metadata = before.group.metadata.model_copy(update={"annotations": given.metadata.annotations})
+            self._update(given.key, metadata=metadata)
 
     def delete(self, key: Key) -> None:
         """Ask for its deletion; it goes when its finalizer does."""

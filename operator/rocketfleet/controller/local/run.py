@@ -7,6 +7,7 @@ Nothing of that is written down, so the next run starts the members again.
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -15,13 +16,16 @@ from rocketfleet.api.checking import ManifestError, problems
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.controller.actions import Event, Reason
 from rocketfleet.controller.brokers import Brokers
+from rocketfleet.controller.lag_watch import LagWatch
 from rocketfleet.controller.local.backend import LOCAL_IMAGE, LocalBackend
 from rocketfleet.controller.local.files import Key
 from rocketfleet.controller.local.manifests import Wish
 from rocketfleet.controller.reconcile import Reconciler
 from rocketfleet.controller.work_queue import WorkQueue
+from rocketfleet.lag.monitor import LagMonitor
 
 _log = logging.getLogger(__name__)
+LAG_SECONDS = 3.0  # between two looks at the lag: few groups, and somebody watches
 UNSAFE = frozenset({Reason.DRAIN_TIMED_OUT, Reason.OFFSETS_UNSAFE, Reason.DELETION_GAVE_UP})
 
 Tell = Callable[[ConsumerGroup, Event], None]
@@ -30,11 +34,21 @@ Tell = Callable[[ConsumerGroup, Event], None]
 class LocalRun:
     """Use as `async with`. `tell` gets every event."""
 
-    def __init__(self, state: Path, tell: Tell = lambda group, event: None) -> None:
+    def __init__(
+        self,
+        state: Path,
+        tell: Tell = lambda group, event: None,
+        *,
+        monitor: LagMonitor | None = None,
+        lag_seconds: float = LAG_SECONDS,
+    ) -> None:
         self._tell = tell
         self.backend = LocalBackend(state, tell=self._told)
         self.brokers = Brokers()
-        self.reconciler = Reconciler(self.backend, self.brokers, default_image=LOCAL_IMAGE, wake=self.wake)
+        self.watch = LagWatch(monitor or LagMonitor(interval=lag_seconds), lag_seconds, self.wake, time.time)
+        self.reconciler = Reconciler(
+            self.backend, self.brokers, default_image=LOCAL_IMAGE, wake=self.wake, lag=self.watch
+        )
         self.queue: WorkQueue[Key] = WorkQueue(self._pass)
         self.backend.woken = self.wake
         self._working: asyncio.Task[None] | None = None
@@ -48,6 +62,7 @@ class LocalRun:
         await self.backend.__aenter__()
         self._working = asyncio.get_running_loop().create_task(self.queue.run(), name="reconcile")
         self.queue.open()
+        self.watch.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -57,6 +72,7 @@ class LocalRun:
             self._working.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._working
+        await self.watch.close()
         await self.reconciler.close()
         await self.brokers.close()
         await self.backend.__aexit__()
@@ -101,13 +117,10 @@ class LocalRun:
         self.hurried = True
         self.backend.hurry()
 
-    async def lag(self, key: Key) -> int | None:
-        """How far a group is behind. RocketMQError or BackendError if nobody can say."""
-        held = self.backend.objects.get(key)
-        if held is None:
-            return None
-        access = await self.brokers.of(held.group, await self.backend.connection(held.group))
-        return await access.lag()
+    def lag(self, key: Key) -> int | None:
+        """How far a group is behind, as last read; None: nobody knows."""
+        figures = self.watch.latest(key)
+        return None if figures is None else figures.messages
 
     # -- passes -------------------------------------------------------------------------------------------------------
 

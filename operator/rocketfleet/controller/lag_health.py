@@ -1,0 +1,72 @@
+"""What the rules say of a group's lag, as a condition, a part of the status and events. Pure."""
+
+from collections.abc import Mapping
+
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.status import Lag, Truth
+from rocketfleet.controller.actions import Event, Reason
+from rocketfleet.controller.conditions import Verdict
+from rocketfleet.controller.moments import timestamp
+from rocketfleet.controller.snapshot import Ownership
+from rocketfleet.lag.figures import GroupLag
+from rocketfleet.lag.rules import State
+
+# State → the condition's reason, and the event that tells of it.
+_WORDS: Mapping[State, tuple[str, Reason | None]] = {
+    State.OK: ("Consuming", None),
+    State.UNKNOWN: ("NotKnown", None),
+    State.IDLE_MEMBER: ("IdleMember", Reason.IDLE_MEMBER),
+    State.SKEWED: ("Skewed", Reason.LAG_SKEWED),
+    State.WARN: ("Growing", Reason.LAG_WARNING),
+    State.REWOUND: ("Rewound", Reason.LAG_REWOUND),
+    State.STALLED: ("Stalled", Reason.LAG_STALLED),
+    State.STOPPED: ("Stopped", Reason.LAG_STOPPED),
+}
+_TRUTH = {True: Truth.TRUE, False: Truth.FALSE, None: Truth.UNKNOWN}
+
+
+def lag_verdict(group: ConsumerGroup, state: State | None, sentence: str) -> Verdict:
+    """The condition LagHealthy. `sentence` is the one of the moment at which the state was entered."""
+    if group.spec.suspend:
+        return Verdict(Truth.UNKNOWN, "Suspended", "The group is suspended: what comes in meanwhile is lag.")
+    if state is None:
+        return Verdict(Truth.UNKNOWN, "NotMeasured", "The lag has not been measured yet.")
+    return Verdict(_TRUTH[state.healthy], _WORDS[state][0], sentence[:1].upper() + sentence[1:])
+
+
+def lag_event(before: State | None, now: State, sentence: str) -> Event | None:
+    """What to tell when a group's state has changed; None: nothing. What is not known is neither better nor worse."""
+    if before is now or now is State.UNKNOWN:
+        return None
+    reason = _WORDS[now][1]
+    if reason is not None:
+        return Event(reason, sentence, warning=True)
+    if before is None or before is State.UNKNOWN:
+        return None
+    return Event(Reason.LAG_RECOVERED, f"it is no longer {_WORDS[before][0]}: {sentence}")
+
+
+def lag_status(figures: GroupLag, state: State | None) -> Lag:
+    """The figures as the status has them."""
+    return Lag(
+        messages=figures.messages,
+        seconds=None if figures.seconds is None else round(figures.seconds, 1),
+        worst_queue=None if figures.worst is None else str(figures.worst),
+        retry=figures.retry,
+        dlq=figures.dlq,
+        state=None if state is None else state.value,
+        observed_at=timestamp(figures.observed_at),
+    )
+
+
+def lag_of_members(figures: GroupLag, ownership: Ownership | None) -> dict[str, int]:
+    """Messages in the queues that each member has. Members of which a queue was not read are left out."""
+    if ownership is None:
+        return {}
+    held: dict[str, int | None] = {}
+    for row in figures.queues:
+        known = row.lag if row.observed_at >= figures.observed_at else None
+        for client_id in ownership.owners.get(row.queue, ()):
+            before = held.get(client_id, 0)
+            held[client_id] = None if known is None or before is None else before + known
+    return {client_id: lag for client_id, lag in held.items() if lag is not None}

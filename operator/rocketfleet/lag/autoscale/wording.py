@@ -1,0 +1,100 @@
+"""A decision in a sentence, for an event and for `kubectl rocketfleet lag --explain`."""
+
+from typing import TYPE_CHECKING
+
+from rocketfleet.lag.autoscale.history import Mind, Trial
+from rocketfleet.lag.autoscale.policy import Policy
+
+if TYPE_CHECKING:
+    from rocketfleet.lag.autoscale.decide import Figures
+    from rocketfleet.lag.autoscale.demand import Demand
+
+
+def no_figures(current: int, gap: str) -> str:
+    return f"stays at {current}: {gap}, and without figures nothing is changed"
+
+
+def limits(policy: Policy, before: int, current: int) -> str:
+    if policy.recommended is not None and policy.floor > policy.least and current == policy.floor and current > before:
+        return f"{before} → {current}: {policy.recommended} replicas are recommended for now"
+    which = "minReplicas" if current > before else "maxReplicas"
+    return f"{before} → {current}: {which} is {current}"
+
+
+def undone(trial: Trial, back: int, rate: float | None, policy: Policy) -> str:
+    did = "no more" if rate is None else f"{_rate(rate)} now"
+    return (
+        f"{trial.replicas} → {back}: {trial.replicas} replicas consume hardly more than {trial.before} did "
+        f"({_rate(trial.rate)} a second before, {did}): something else is slow, or one queue has most of the messages. "
+        f"Not tried again for {policy.remember:g} s"
+    )
+
+
+def out(policy: Policy, figures: "Figures", called: "Demand", current: int, replicas: int) -> str:
+    return f"{current} → {replicas}: {_waiting(figures)}{_because(policy, figures, called, replicas)}"
+
+
+def fewer(policy: Policy, figures: "Figures", called: "Demand | None", current: int, replicas: int) -> str:
+    if called is None:
+        return f"{current} → {replicas}: for {policy.zero_after:g} s nothing came in, waited or was to be tried again"
+    known = "" if figures.replica_rate is None else f", and one replica does {_rate(figures.replica_rate)}"
+    return (
+        f"{current} → {replicas}: for {policy.in_after:g} s no more than {replicas} were called for; "
+        f"{_waiting(figures)}{known}"
+    )
+
+
+def steady(policy: Policy, figures: "Figures", called: "Demand", current: int, mind: Mind, now: float) -> str:
+    text = f"stays at {current}: {_waiting(figures)}"
+    if mind.ceiling is not None and called.called > current:
+        left = mind.ceiling_until - now
+        return f"{text}; {called.called} are called for, but more did not help when it was tried. Again in {left:.0f} s"
+    if called.called > current and figures.limit is not None and current >= figures.limit:
+        which = f"maxReplicas is {current}" if current >= policy.most else f"there are only {figures.queues} queues"
+        return f"{text}; {called.called} are called for, but {which}"
+    if called.replicas > current:
+        return f"{text}; {called.replicas} are called for, not yet for {policy.out_after:g} s"
+    if called.replicas < current and current > policy.floor:
+        return f"{text}; {called.replicas} are called for, not yet for {policy.in_after:g} s"
+    return text
+
+
+def _waiting(figures: "Figures") -> str:
+    """What there is to do, as far as it is known."""
+    text = f"{figures.lag} messages wait" if figures.lag else "nothing waits"
+    if figures.lag and figures.seconds is not None:
+        text += f", the oldest for {_span(figures.seconds)}"
+    if figures.retry:
+        text += f", {figures.retry} are to be tried again"
+    if figures.produce_rate is not None:
+        text += f"; {_rate(figures.produce_rate)} a second come in"
+    return text
+
+
+def _because(policy: Policy, figures: "Figures", called: "Demand", replicas: int) -> str:
+    """Which of the demands made the number."""
+    top = max(called.by_lag or 0, called.keep_up or 0, called.work_off or 0, called.by_age or 0)
+    does = "" if figures.replica_rate is None else f" and one replica does {_rate(figures.replica_rate)}"
+    if top == 0:
+        text = ""
+    elif top == called.work_off and policy.target_seconds is not None:
+        text = f"{does}, so it takes {top} to work this off within {policy.target_seconds:g} s"
+    elif top == called.keep_up:
+        text = f"{does}, so it takes {top} to keep up"
+    elif top == called.by_lag:
+        text = f"; at {policy.target_lag} for each member that is {top}"
+    else:
+        text = f"; the group falls behind its target of {policy.target_seconds:g} s"
+    if replicas > max(top, 1):
+        text += f". With {figures.queues} queues, {replicas} is the next number that leaves every member fewer of them"
+    elif replicas < top:
+        text += f". {replicas} is the most there may be"
+    return text
+
+
+def _rate(number: float) -> str:
+    return f"{number:.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,25 @@
+"""WARN: the group works, and falls behind."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rocketfleet.lag.rules.standing import span_text, stands_still, waits
+from rocketfleet.lag.rules.verdict import DEFAULT_LIMITS, Limits, State, Verdict
+
+if TYPE_CHECKING:
+    from rocketfleet.lag.window import Window
+
+
+def growing(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
+    """In a queue with lag at every moment of the window the offset moves on, and the lag never falls and has grown."""
+    found = []
+    for (queue, member), track in window.tracks.items():
+        if not waits(track, limits) or stands_still(track):
+            continue
+        lags = [row.lag or 0 for row in track]
+        if lags[-1] > lags[0] and all(before <= after for before, after in pairwise(lags)):
+            sentence = f"the lag in {queue} grew from {lags[0]} to {lags[-1]} messages in {span_text(track)}"
+            found.append(Verdict(State.WARN, sentence, queue, member))
+    return found

@@ -1,0 +1,28 @@
+"""STALLED: somebody has the queue, messages wait in it, and its offset stands still."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocketfleet.lag.rules.standing import span_text, stands_still, waits
+from rocketfleet.lag.rules.stopped import stopped
+from rocketfleet.lag.rules.verdict import DEFAULT_LIMITS, Limits, State, Verdict
+
+if TYPE_CHECKING:
+    from rocketfleet.lag.window import Window
+
+
+def stalled(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
+    """In a queue with lag at every moment of the window the offset did not move: a handler hangs, one message is
+    tried again and again, or nobody has the queue. A group that has stopped as a whole is not stalled as well.
+    """
+    if stopped(window, limits):
+        return []
+    found = []
+    for (queue, member), track in window.tracks.items():
+        if waits(track, limits) and stands_still(track):
+            owner = track[-1].owner
+            whose = f" (with {owner})" if owner else ""
+            sentence = f"{queue}{whose} has stood still for {span_text(track)}, and {track[-1].lag} messages wait in it"
+            found.append(Verdict(State.STALLED, sentence, queue, member))
+    return found

@@ -1,0 +1,284 @@
+"""Lag between passes: what wakes a group, what it is advised, and what whoever leads next still knows."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.unit.controller.stage import QUEUES, Stage, StageBackend, StageWorkers, group_of, until
+from tests.unit.controller.test_reconcile import Passes
+
+from rocketfleet.api.consumer_group import OFFSETS_MOVED, RECOMMENDED_REPLICAS, ConsumerGroup
+from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Truth
+from rocketfleet.controller.actions import Reason
+from rocketfleet.controller.lag_health import lag_event
+from rocketfleet.controller.lag_watch import Key, LagWatch
+from rocketfleet.controller.reconcile import Reconciler
+from rocketfleet.controller.scaling import Meter, policy_of
+from rocketfleet.lag.figures import GroupLag, QueueLag
+from rocketfleet.lag.rules import GroupVerdict, State
+from rocketfleet.lag.target import Target
+from rocketfleet.wire.queue import MessageQueue
+
+KEY = ("default", "orders")
+SCALED: dict[str, Any] = {
+    "replicas": None,
+    "autoscaling": {"minReplicas": 1, "maxReplicas": 4, "targetLag": 100, "scaleOutAfterSeconds": 10},
+}
+
+
+class StageMonitor:
+    """A monitor that has seen what it is told."""
+
+    def __init__(self) -> None:
+        self.figures: dict[Key, GroupLag] = {}
+        self.verdicts: dict[Key, GroupVerdict] = {}
+        self.targets: dict[Key, Target] = {}
+        self.owners: Mapping[MessageQueue, str] = {}
+        self.resets: list[float] = []
+
+    def follow(self, key: Key, target: Target) -> None:
+        self.targets[key] = target
+
+    def forget(self, key: Key) -> None:
+        self.targets.pop(key, None)
+        self.figures.pop(key, None)
+
+    def latest(self, key: Key) -> GroupLag | None:
+        return self.figures.get(key)
+
+    def verdict(self, key: Key) -> GroupVerdict:
+        return self.verdicts.get(key, GroupVerdict(State.OK, "messages are consumed as they come"))
+
+    def note_owners(self, key: Key, owners: Mapping[MessageQueue, str]) -> None:
+        self.owners = owners
+
+    def note_reset(self, key: Key, now: float) -> None:
+        self.resets.append(now)
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+def figures(at: float, *lags: int | None, retry: int | None = 0, consumed: int = 0) -> GroupLag:
+    """So many messages in each queue; None: the queue was not read."""
+    rows = tuple(
+        QueueLag(
+            queue, 0, None if lag is None else consumed + lag, consumed, lag, 1.0, None, at if lag is not None else 0
+        )
+        for queue, lag in zip(QUEUES, lags, strict=False)
+    )
+    known = [lag for lag in lags if lag is not None]
+    messages = sum(known) if len(known) == len(lags) else None
+    return GroupLag("orders", at, rows, messages=messages, seconds=1.0, retry=retry, unknown=len(lags) - len(known))
+
+
+class Watching(Passes):
+    """Passes with lag."""
+
+    def __init__(self, group: ConsumerGroup | None = None) -> None:
+        self.monitor = StageMonitor()
+        stage = Stage(group=group or group_of(**SCALED))
+        super().__init__(stage)
+
+    def another(self) -> Reconciler:
+        self.watch = LagWatch(self.monitor, 5.0, self.woken.append, self.stage.clock)
+        return Reconciler(
+            StageBackend(self.stage), self.brokers, workers=StageWorkers(self.stage), wake=self.woken.append,
+            clock=self.stage.clock, lag=self.watch,
+        )  # fmt: skip
+
+    async def see(self, *lags: int | None, seconds: float = 5.0, **more: Any) -> None:
+        """A sweep, and the pass after it."""
+        self.stage.now += seconds
+        self.monitor.figures[KEY] = figures(self.stage.now, *lags, **more)
+        await self.reconciler.reconcile(self.stage.group)
+
+    @property
+    def status(self) -> ConsumerGroupStatus:
+        assert self.stage.group.status is not None
+        return self.stage.group.status
+
+    def annotate(self, **annotations: str) -> None:
+        group = self.stage.group
+        metadata = group.metadata.model_copy(update={"annotations": annotations})
+        self.stage.group = group.model_copy(update={"metadata": metadata})
+
+
+async def test_lag_scales_a_group_out_and_the_status_says_why() -> None:
+    passes = Watching()
+    await passes.to_rest()
+    assert passes.status.desired_replicas == 1
+    for _ in range(4):
+        await passes.see(100, 100, 100, 90)
+    assert passes.status.desired_replicas == 4
+    assert passes.reasons().count(Reason.SCALED_OUT) == 1
+    scaling = passes.status.autoscaling
+    assert scaling is not None
+    assert scaling.decisions is not None
+    assert (scaling.replicas, scaling.decisions[0].before, scaling.decisions[0].replicas) == (4, 1, 4)
+    assert "390 messages wait" in scaling.decisions[0].message
+    assert passes.status.lag is not None
+    assert passes.status.lag.messages == 390
+    assert sum(member.lag or 0 for member in passes.status.members or ()) in (390, 100)
+
+
+async def test_figures_that_are_missing_or_old_hold_the_group_where_it_is() -> None:
+    passes = Watching()
+    await passes.to_rest()
+    for _ in range(6):
+        await passes.see(100, 100, 100, None)
+    assert passes.status.desired_replicas == 1
+    assert passes.status.autoscaling is not None
+    assert passes.status.autoscaling.reason == "NoFigures"
+    for _ in range(4):
+        await passes.see(100, 100, 100, 90)
+    assert passes.status.desired_replicas == 4
+    passes.stage.now += 10_000
+    await passes.reconciler.reconcile(passes.stage.group)
+    assert passes.status.desired_replicas == 4
+
+
+async def test_the_next_one_that_leads_goes_on_from_the_status() -> None:
+    passes = Watching()
+    await passes.to_rest()
+    for _ in range(4):
+        await passes.see(100, 100, 100, 90)
+    passes.monitor.verdicts[KEY] = GroupVerdict(State.STALLED, "orders@broker-a:0 stands still")
+    await passes.see(100, 100, 100, 90)
+    await passes.to_rest()
+    told = len(passes.stage.events)
+    await passes.reconciler.close()
+    passes.reconciler = passes.another()
+    passes.monitor.figures.clear()
+    await passes.to_rest()
+    assert passes.status.desired_replicas == 4
+    await passes.see(100, 100, 100, 90)
+    assert passes.stage.events[told:] == []  # neither the state nor a decision is told again
+    assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.FALSE
+
+
+async def test_a_change_of_state_is_a_condition_and_an_event_once() -> None:
+    passes = Watching(group_of(2))
+    await passes.to_rest()
+    await passes.see(0, 0, 0, 0)
+    assert passes.condition(ConditionType.LAG_HEALTHY) == (Truth.TRUE, "Messages are consumed as they come")
+    for behind in (5, 6, 7):
+        passes.monitor.verdicts[KEY] = GroupVerdict(State.STALLED, f"orders@broker-a:0 stands still, {behind} wait")
+        await passes.see(behind, 0, 0, 0)
+    assert passes.condition(ConditionType.LAG_HEALTHY) == (Truth.FALSE, "Orders@broker-a:0 stands still, 5 wait")
+    assert passes.reasons().count(Reason.LAG_STALLED) == 1
+    passes.monitor.verdicts.clear()
+    await passes.see(0, 0, 0, 0)
+    assert passes.reasons().count(Reason.LAG_RECOVERED) == 1
+
+
+async def test_a_group_that_is_suspended_is_not_accused_and_not_scaled() -> None:
+    passes = Watching()
+    await passes.to_rest()
+    group = passes.stage.group
+    passes.stage.group = group.model_copy(update={"spec": group.spec.model_copy(update={"suspend": True})})
+    passes.monitor.verdicts[KEY] = GroupVerdict(State.STOPPED, "nobody consumes")
+    for _ in range(4):
+        await passes.see(100, 100, 100, 90)
+    assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.UNKNOWN
+    assert Reason.LAG_STOPPED not in passes.reasons()
+    assert passes.status.desired_replicas == 0
+
+
+async def test_a_recommendation_lifts_the_group_at_once() -> None:
+    passes = Watching()
+    await passes.to_rest()
+    await passes.see(0, 0, 0, 0)
+    passes.annotate(**{RECOMMENDED_REPLICAS: "3"})
+    await passes.to_rest()
+    assert passes.status.desired_replicas == 3
+    passes.annotate(**{RECOMMENDED_REPLICAS: "many"})
+    assert policy_of(passes.stage.group, 5.0).recommended is None  # type: ignore[union-attr]
+
+
+async def test_offsets_that_somebody_moved_are_no_rewind() -> None:
+    passes = Watching(group_of(2))
+    await passes.to_rest()
+    assert passes.monitor.resets == []
+    passes.annotate(**{OFFSETS_MOVED: "2026-01-31T08:00:00Z"})
+    await passes.once()
+    await passes.once()
+    assert len(passes.monitor.resets) == 1
+
+
+async def test_the_monitor_knows_who_has_what_and_forgets_what_is_gone() -> None:
+    passes = Watching(group_of(2))
+    await passes.to_rest()
+    assert set(passes.monitor.owners) == set(QUEUES)
+    assert passes.monitor.targets[KEY].group == "orders"
+    await passes.reconciler.forget(KEY)
+    assert passes.monitor.targets == {}
+    assert len(passes.watch) == 0
+
+
+async def test_a_group_is_woken_when_a_pass_has_something_to_do() -> None:
+    passes = Watching()
+    await passes.to_rest()
+    passes.watch._interval = 0.05
+    passes.watch.start()
+    try:
+        passes.woken.clear()
+        rounds = 0
+
+        def count() -> None:
+            nonlocal rounds
+            rounds += 1
+
+        passes.watch.polled = count  # type: ignore[method-assign]
+        passes.monitor.figures[KEY] = figures(passes.stage.now, 0, 0, 0, 0)
+        await until(lambda: rounds >= 3)
+        passes.woken.clear()  # the first figures are news: the group's lag is known now
+        passes.monitor.figures[KEY] = figures(passes.stage.now + 1, 5, 0, 0, 0)
+        rounds = 0
+        await until(lambda: rounds >= 3)
+        assert passes.woken == []
+        passes.monitor.verdicts[KEY] = GroupVerdict(State.STALLED, "it stands still")
+        passes.monitor.figures[KEY] = figures(passes.stage.now + 2, 5, 0, 0, 0)
+        await until(lambda: passes.woken == [KEY])
+    finally:
+        await passes.watch.close()
+
+
+async def test_a_group_at_rest_writes_nothing_although_its_lag_moves() -> None:
+    passes = Watching()
+    await passes.to_rest()
+    await passes.see(3, 0, 0, 0)
+    await passes.see(4, 0, 0, 0)
+    written = len(passes.stage.written)
+    for behind in (4, 5, 3, 4, 5):
+        await passes.see(behind, 0, 0, 0, seconds=1.0)
+    assert len(passes.stage.written) == written
+
+
+def test_messages_are_counted_over_the_queues_that_were_read_twice() -> None:
+    meter = Meter().after(figures(1.0, 5, 5).queues)
+    assert (meter.produced, meter.consumed) == (0, 0)
+    meter = meter.after(figures(2.0, 5, 5, 7, consumed=10).queues)
+    assert (meter.produced, meter.consumed) == (20, 20)
+    meter = meter.after(figures(3.0, 6, None, 7, consumed=10).queues)
+    assert (meter.produced, meter.consumed) == (21, 20)
+    back = figures(4.0, 20, consumed=3)  # somebody moved it back
+    assert meter.after(back.queues).consumed == 20
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "reason"),
+    [
+        (None, State.OK, None),
+        (None, State.WARN, Reason.LAG_WARNING),
+        (State.WARN, State.STOPPED, Reason.LAG_STOPPED),
+        (State.WARN, State.UNKNOWN, None),
+        (State.UNKNOWN, State.OK, None),
+        (State.SKEWED, State.OK, Reason.LAG_RECOVERED),
+        (State.OK, State.OK, None),
+    ],
+)
+def test_what_is_told_of_a_state(before: State | None, now: State, reason: Reason | None) -> None:
+    event = lag_event(before, now, "a sentence")
+    assert (None if event is None else event.reason) == reason

@@ -1,0 +1,159 @@
+"""Alerts and dashboard against what is really exported: every metric and label exists, every alert has its runbook."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes.aio.client import Configuration
+from prometheus_client.parser import text_string_to_metric_families
+
+from rocketfleet.client.client import Client
+from rocketfleet.client.config import ClientConfig
+from rocketfleet.consumer.tally import Tally
+from rocketfleet.controller.actions import Event, Reason
+from rocketfleet.controller.group_memory import Counts
+from rocketfleet.controller.kube.group_metrics import rendered
+from rocketfleet.controller.kube.operator import Operator, Options
+from rocketfleet.controller.pod import Defaults
+from rocketfleet.lag.figures import GroupLag, QueueLag
+from rocketfleet.lag.metrics import LagMetrics
+from rocketfleet.lag.monitor import LagMonitor, Target
+from rocketfleet.lag.rules import State
+from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.worker import metrics as worker_metrics
+from rocketfleet.worker.durations import Durations
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "helm" / "rocketfleet" / "files"
+ALERTS = yaml.safe_load((CHART / "alerts.yaml").read_text())
+RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
+DASHBOARD = json.loads((CHART / "dashboards" / "rocketfleet.json").read_text())
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+SCRAPED = {"namespace", "pod", "job", "instance", "container", "service", "endpoint"}  # by Prometheus itself
+METRIC = re.compile(r"\b(rocketfleet_[a-z0-9_]+)(?:\{([^}]*)\})?")
+
+
+class _Seen(LagMonitor):
+    """A monitor that has seen one group, of which everything is known."""
+
+    def groups(self) -> Any:
+        target = Target(
+            Client(ClientConfig("127.0.0.1:1")), "orders", ("orders",), ConsumeFromWhere.LAST_OFFSET,
+            namespace="shop", name="orders",
+        )  # fmt: skip
+        row = QueueLag(MessageQueue("orders", "a", 0), 0, 9, 3, 6, 1.0, "orders-0", 1.0)
+        lag = GroupLag("orders", 1.0, (row,), 6, 1.0, row.queue, 1, 1, 2.0, 2.0, 3.0, 0, 1)
+        yield "key", target, lag, self.verdict("key")
+
+
+def exported() -> dict[str, set[str]]:
+    """Every sample that is exported anywhere, and its labels."""
+
+    async def of_operator() -> bytes:
+        operator = Operator(Options(Defaults("image")), Configuration(), lambda *_: None)  # type: ignore[arg-type,return-value]
+        operator.metrics.passed(0.1, True)
+        operator.metrics.called("GET", 200)
+        operator.metrics.told(Event(Reason.UNREACHABLE, "x"))
+        operator.metrics.status_written({}, {"lastRebalance": {"seconds": 1}, "lastDrain": {"seconds": 1}})
+        text = operator.metrics.render()
+        await operator._api.close()
+        return text
+
+    monitor = _Seen()
+    monitor.sweep_seconds, monitor.swept_at = 1.0, 1.0
+    member = worker_metrics.Observed("orders", "orders-0", True, 1, 0.0, Tally(), Durations(), [])
+    texts = (
+        asyncio.run(of_operator()),
+        rendered([(("shop", "orders"), Counts())]),
+        LagMetrics(monitor).render(),
+        worker_metrics.render(member),
+    )
+    found: dict[str, set[str]] = {}
+    for text in texts:
+        for family in text_string_to_metric_families(text.decode()):
+            for sample in family.samples:
+                found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+@pytest.fixture(scope="module")
+def metrics() -> dict[str, set[str]]:
+    return exported()
+
+
+def expressions() -> list[tuple[str, str]]:
+    """Every query of the alerts and of the dashboard, with the name of what it belongs to."""
+    found = [(rule["alert"], rule["expr"]) for rule in RULES]
+    found += [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
+    found += [(one["name"], one["definition"]) for one in DASHBOARD["templating"]["list"] if "definition" in one]
+    return found
+
+
+def test_the_alerts_and_the_dashboard_are_there() -> None:
+    assert len(RULES) >= 15
+    assert len(PANELS) >= 20
+
+
+@pytest.mark.parametrize(("owner", "query"), expressions())
+def test_every_query_is_about_what_is_exported(owner: str, query: str, metrics: dict[str, set[str]]) -> None:
+    used = METRIC.findall(query)
+    assert used, f"{owner} asks for nothing of ours"
+    allowed: set[str] = set()
+    for name, selector in used:
+        assert name in metrics, f"{owner}: {name} is not exported"
+        labels = metrics[name] | SCRAPED
+        allowed |= labels
+        chosen = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", selector))
+        assert chosen <= labels, f"{owner}: {name} has no {chosen - labels}"
+    for grouped in re.findall(r"\bby \(([^)]*)\)", query):
+        asked = {label.strip() for label in grouped.split(",")}
+        assert asked <= allowed, f"{owner}: nothing has {asked - allowed}"
+    for state in re.findall(r'state=~?"([^"]+)"', query):
+        assert set(state.split("|")) <= set(State.__members__), f"{owner}: no such state"
+    for reasons in re.findall(r'reason=~?"([^"]+)"', query):
+        assert set(reasons.split("|")) <= {reason.value for reason in Reason}, f"{owner}: no such reason"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
+def test_every_alert_has_a_runbook_that_speaks_of_it(rule: dict[str, Any]) -> None:
+    annotations = rule["annotations"]
+    assert {"summary", "description", "runbook_url"} <= annotations.keys()
+    assert rule["labels"]["severity"] in ("critical", "warning", "info")
+    page = ROOT / annotations["runbook_url"]
+    assert page.is_file(), f"{annotations['runbook_url']} does not exist"
+    text = page.read_text()
+    assert rule["alert"] in text
+    for part in ("## What it means", "## What to do"):
+        assert part in text, f"{page.name} lacks {part}"
+    labels = set(re.findall(r"\$labels\.(\w+)", json.dumps(annotations)))
+    grouped = {label.strip() for group in re.findall(r"\bby \(([^)]*)\)", rule["expr"]) for label in group.split(",")}
+    assert labels <= grouped, f"{rule['alert']} speaks of labels that its query does not keep"
+
+
+def test_every_runbook_is_of_an_alert() -> None:
+    pages = {f"docs/runbooks/{path.name}" for path in (ROOT / "docs" / "runbooks").glob("*.md")}
+    assert pages - {"docs/runbooks/README.md"} == {rule["annotations"]["runbook_url"] for rule in RULES}
+
+
+def test_panels_have_a_unit_a_datasource_and_a_place_of_their_own() -> None:
+    places = set()
+    for panel in PANELS:
+        assert panel["description"]
+        assert panel["fieldConfig"]["defaults"]["unit"]
+        assert panel["datasource"]["uid"] == "${datasource}"
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & places, f"{panel['title']} lies over another"
+        assert place["x"] + place["w"] <= 24
+        places |= cells
+    identities = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(identities)) == len(identities)
