@@ -68,6 +68,25 @@ def test_the_scale_subresource_is_what_an_autoscaler_needs(kube: Kube, scene: Sc
     assert scene.finish().good
 
 
+def test_a_second_scaler_is_refused_with_a_sentence(kube: Kube, scene: Scene) -> None:
+    """What an HPA does: it writes the number through the scale subresource."""
+    scene.open()
+    manifest = scene.manifest(autoscaling={"minReplicas": 1, "maxReplicas": 4, "targetLag": 10_000})
+    del manifest["spec"]["replicas"]
+    scene.apply(manifest)
+    scene.settle(1)
+    path = f"{GROUPS}/namespaces/{scene.name}/consumergroups/{GROUP}/scale"
+    scale = kube.get(path)
+    assert scale is not None
+    scale["spec"]["replicas"] = 3
+    status, answer = kube.call("PUT", path, scale, content_type="application/json")
+    assert status == 422, answer
+    assert "remove replicas and any HorizontalPodAutoscaler that writes it" in str(answer)
+    assert "replicas" not in scene.group["spec"]
+    scene.delete()
+    scene.nothing_left()
+
+
 def test_the_status_says_who_has_what(scene: Scene) -> None:
     scene.start(replicas=2)
     status = scene.group["status"]

@@ -72,3 +72,24 @@ def test_without_a_cluster_it_says_what_to_set(tmp_path: Path, caplog: pytest.Lo
     )
     assert result.exit_code == 1
     assert "KUBECONFIG" in result.output + caplog.text
+
+
+def test_the_lags_history_is_kept_where_it_is_told_and_not_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = run(
+        monkeypatch,
+        *("--worker-image", "w", "--lag-interval", "5", "--no-lag-per-queue", "--lag-history-topic", "lag"),
+        *("--lag-history-name-server", "a:1;b:2", "--lag-history-every", "30"),
+        ROCKETFLEET_ACCESS_KEY="key",
+        ROCKETFLEET_SECRET_KEY="secret",
+    )
+    assert (options.lag.interval, options.lag.per_queue) == (5.0, False)
+    history = options.lag.history
+    assert history.wanted
+    assert (history.topic, history.every) == ("lag", 30.0)
+    assert history.cluster is not None
+    assert history.cluster.credentials is not None
+    assert history.cluster.credentials.access_key == "key"
+    assert not run(monkeypatch, "--worker-image", "w").lag.history.wanted
+    result = CliRunner().invoke(main, ["operator", "--worker-image", "w", "--lag-history-topic", "lag"])
+    assert result.exit_code == 1
+    assert "--lag-history-name-server" in result.output

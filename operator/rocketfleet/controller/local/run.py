@@ -45,7 +45,9 @@ class LocalRun:
         self._tell = tell
         self.backend = LocalBackend(state, tell=self._told)
         self.brokers = Brokers()
-        self.watch = LagWatch(monitor or LagMonitor(interval=lag_seconds), lag_seconds, self.wake, time.time)
+        if monitor is None:  # an empty one is false
+            monitor = LagMonitor(interval=lag_seconds)
+        self.watch = LagWatch(monitor, lag_seconds, self.wake, time.time)
         self.reconciler = Reconciler(
             self.backend, self.brokers, default_image=LOCAL_IMAGE, wake=self.wake, lag=self.watch
         )
