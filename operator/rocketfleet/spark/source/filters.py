@@ -4,6 +4,9 @@ Only what can be answered by choosing queues and offsets is used: equality on to
 queueOffset and storeTime. All filters are given back to Spark, which applies them again: this only ever leaves out
 messages that no filter would let through, so it may be generous. Store times grow along a queue; the broker finds the
 place of a time by that.
+
+It is off unless asked for (option filterPushdown). Spark 4.3 keeps what a reader has planned with the DataFrame that
+`load()` gave: after a query with a filter, the next one on that DataFrame without any would get the filtered messages.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class ReadOptions:
     pull_batch_size: int = DEFAULT_PULL
     fail_on_data_loss: bool = True
     include_properties: bool = False
-    filter_pushdown: bool = True
+    filter_pushdown: bool = False
     max_offsets_per_trigger: int | None = None
     commit_offsets: bool = True
 
@@ -179,7 +179,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         pull_batch_size=options.number("pullBatchSize", 1, 1024) or DEFAULT_PULL,
         fail_on_data_loss=options.switch("failOnDataLoss", default=True),
         include_properties=options.switch("includeProperties", default=False),
-        filter_pushdown=options.switch("filterPushdown", default=True),
+        filter_pushdown=options.switch("filterPushdown", default=False),
         max_offsets_per_trigger=options.number("maxOffsetsPerTrigger", 1, 1 << 53),
         commit_offsets=options.switch("commitOffsets", default=True),
     )
