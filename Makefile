@@ -10,6 +10,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEV := $(VENV)/.installed-dev
+SPARK := $(VENV)/.installed-spark
 
 # Extra arguments for pytest, e.g. make unit ARGS="-k frame -x"
 ARGS ?=
@@ -17,10 +18,10 @@ ARGS ?=
 JOBS ?= 3
 PARALLEL := -n $(JOBS) --dist worksteal
 
-.PHONY: help demo test e2e bench check crds fmt clean setup jars unit faults
+.PHONY: help demo test spark e2e bench bench-spark check crds fmt clean setup jars unit faults
 
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: jars ## a real RocketMQ on loopback and a group scaled 2 → 4 → 1 under traffic, with a verdict
 	@$(BIN)/rocketfleet demo
@@ -34,11 +35,17 @@ unit: $(DEV) ## only the tests that need no broker
 faults: jars ## the long fault tests, with the real times of a broker
 	@$(BIN)/pytest -m slow tests/broker $(ARGS)
 
+spark: $(SPARK) jars ## the tests of the Spark data source, on a real broker; installs PySpark, 400 MB, once
+	@$(BIN)/pytest tests/spark $(ARGS)
+
 e2e: jars ## end to end on a kind cluster, or on the one of KUBECONFIG; ARGS="-m core" for what matters most
 	@$(BIN)/pytest tests/cluster $(ARGS)
 
 bench: jars ## the benchmarks, each against a peer measured in the same run
 	@for b in decode allocate produce consume lag_sweep; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
+
+bench-spark: $(SPARK) jars ## the benchmark of the Spark data source
+	@$(BIN)/python bench/spark_read.py
 
 check: $(DEV) ## formatting, lint, types, layers, and the project's own rules
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting: run 'make fmt'" >&2; exit 1; }
@@ -70,4 +77,9 @@ $(DEV): pyproject.toml
 	@echo "setting up $(VENV): once, about a minute"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(SPARK): $(DEV)
+	@echo "installing PySpark into $(VENV): once"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev,spark]'
 	@touch $@

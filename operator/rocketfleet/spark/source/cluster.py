@@ -1,0 +1,185 @@
+"""What the driver asks the cluster: which queues there are, where they begin and end, where the group stands.
+
+Every question goes to the master, or where there is none at the moment, to a slave: a slave can be read. All queues are
+asked at once, a bounded number at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from rocketfleet.client import broker_groups, broker_offsets
+from rocketfleet.client.errors import GroupNotExist, NoPermission, NoRoute, RocketMQError
+from rocketfleet.client.routes import subscribe_queues
+from rocketfleet.spark.source.errors import SourceError
+from rocketfleet.spark.source.offsets import EARLIEST, LATEST, Offsets, nested
+from rocketfleet.spark.source.options import Position, Where
+from rocketfleet.wire.bodies import SubscriptionGroupConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from rocketfleet.client.client import Client
+    from rocketfleet.wire.queue import MessageQueue
+
+T = TypeVar("T")
+_AT_ONCE: Final = 64
+
+
+class Cluster:
+    """The questions of one read. Belongs to the client's event loop."""
+
+    def __init__(self, client: Client, group: str) -> None:
+        self._client = client
+        self._group = group
+        self._gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def queues(self, topics: Iterable[str], *, fresh: bool = False) -> tuple[MessageQueue, ...]:
+        """The readable queues of the topics, sorted; `fresh` asks the name server even if the route is at hand."""
+        routes = self._client.routes
+        found: set[MessageQueue] = set()
+        for topic in topics:
+            try:
+                route = await (routes.refresh(topic) if fresh else routes.get(topic))
+            except NoRoute as error:
+                raise SourceError(f"topic {topic} cannot be read: {error.reason}") from None
+            queues = subscribe_queues(topic, route)
+            if not queues:
+                raise SourceError(f"topic {topic} cannot be read: it has no queue that may be read")
+            found.update(queues)
+        return tuple(sorted(found))
+
+    async def earliest(self, queues: Iterable[MessageQueue]) -> Offsets:
+        """Where the queues begin."""
+
+        async def ask(queue: MessageQueue) -> int:
+            return max(0, await broker_offsets.min_offset(self._client.remoting, self._reader(queue), queue))
+
+        return await self._each(queues, ask)
+
+    async def latest(self, queues: Iterable[MessageQueue]) -> Offsets:
+        """Where the queues end: the offset of the next message."""
+
+        async def ask(queue: MessageQueue) -> int:
+            return max(0, await broker_offsets.max_offset(self._client.remoting, self._reader(queue), queue))
+
+        return await self._each(queues, ask)
+
+    async def since(self, queues: Iterable[MessageQueue], timestamp: int) -> Offsets:
+        """The first message stored at or after a time; the queue's end if there is none."""
+
+        async def ask(queue: MessageQueue) -> int:
+            remoting, address = self._client.remoting, self._reader(queue)
+            found = await broker_offsets.search_offset(remoting, address, queue, timestamp)
+            end = await broker_offsets.max_offset(remoting, address, queue)
+            return max(0, min(found, end))
+
+        return await self._each(queues, ask)
+
+    async def committed(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int | None]:
+        """Where the group stands; None where it has no offset."""
+
+        async def ask(queue: MessageQueue) -> int | None:
+            return await broker_offsets.query_offset(
+                self._client.remoting, self._reader(queue), self._group, queue, zero_if_not_found=False
+            )
+
+        return await self._each(queues, ask)
+
+    async def resolve(self, position: Position, queues: Sequence[MessageQueue]) -> Offsets:
+        """The offsets that one end of a read means now."""
+        if position.where is Where.EARLIEST:
+            return await self.earliest(queues)
+        if position.where is Where.LATEST:
+            return await self.latest(queues)
+        if position.where is Where.TIMESTAMP:
+            assert position.timestamp is not None
+            return await self.since(queues, position.timestamp)
+        if position.where is Where.COMMITTED:
+            stored, begin = await self.committed(queues), await self.earliest(queues)
+            return {queue: begin[queue] if offset is None else offset for queue, offset in stored.items()}
+        return await self._explicit(position, queues)
+
+    async def _explicit(self, position: Position, queues: Sequence[MessageQueue]) -> Offsets:
+        """Offsets that the user gave. Queues not named are read from their beginning, or to their end."""
+        for queue in sorted(position.offsets.keys() - set(queues)):
+            raise SourceError(
+                f"{position.option} names the queue {queue}, which is not there; the topics read have {_shown(queues)}"
+            )
+        is_start = position.option.startswith("starting")
+        begin, end = await self.earliest(queues), await self.latest(queues)
+        default = begin if is_start else end
+        marks = {EARLIEST: begin, LATEST: end}
+        chosen: Offsets = {}
+        for queue in queues:
+            given = position.offsets.get(queue)
+            if given is not None and given > end[queue]:
+                raise SourceError(f"{position.option} has {given} for {queue}, which ends at {end[queue]}")
+            chosen[queue] = default[queue] if given is None else marks[given][queue] if given < 0 else given
+        return chosen
+
+    async def ensure_group(self, queues: Iterable[MessageQueue]) -> None:
+        """Create the group where it does not exist: a broker neither lets an unknown one pull nor keeps its offsets."""
+        for broker in sorted({queue.broker for queue in queues}):
+            address = self._client.reader(broker)
+            if address.slave:
+                continue  # it has what its master had, and takes nothing new
+            try:
+                await broker_groups.group_config(self._client.remoting, address.address, self._group)
+            except GroupNotExist:
+                await self._create_group(broker, address.address)
+            except NoPermission:
+                continue  # one may pull without the right to look at groups; the pull itself will tell
+
+    async def _create_group(self, broker: str, address: str) -> None:
+        wanted = SubscriptionGroupConfig(group_name=self._group)
+        try:
+            await broker_groups.create_group(self._client.remoting, address, wanted)
+        except NoPermission:
+            raise SourceError(
+                f"group {self._group} does not exist at {broker} and these credentials may not create it: create it "
+                f"with `rocketfleet group create {self._group}`, or name a group that exists"
+            ) from None
+
+    async def commit(self, offsets: Offsets, first: frozenset[MessageQueue]) -> dict[MessageQueue, RocketMQError]:
+        """Write the group's offsets back; what failed, by queue. `first`: queues in which it may have none yet."""
+        failed: dict[MessageQueue, RocketMQError] = {}
+
+        async def write(queue: MessageQueue) -> None:
+            update = broker_offsets.update_first_offset if queue in first else broker_offsets.update_offset
+            try:
+                await update(
+                    self._client.remoting, self._client.master(queue.broker), self._group, queue, offsets[queue]
+                )
+            except RocketMQError as error:
+                failed[queue] = error
+
+        await self._each(offsets, write)
+        return failed
+
+    def has_master(self, queue: MessageQueue) -> bool:
+        """Whether the queue's broker has a master at the moment, as far as the routes tell."""
+        return not self._client.reader(queue.broker).slave
+
+    def _reader(self, queue: MessageQueue) -> str:
+        return self._client.reader(queue.broker).address
+
+    async def _each(
+        self, queues: Iterable[MessageQueue], ask: Callable[[MessageQueue], Awaitable[T]]
+    ) -> dict[MessageQueue, T]:
+        async def one(queue: MessageQueue) -> T:
+            async with self._gate:
+                return await ask(queue)
+
+        asked = list(queues)
+        return dict(zip(asked, await asyncio.gather(*(one(queue) for queue in asked)), strict=True))
+
+
+def _shown(queues: Sequence[MessageQueue]) -> str:
+    table = nested(dict.fromkeys(queues, 0))
+    return "; ".join(
+        f"{topic}@{broker} with {len(numbers)} queues"
+        for topic, brokers in table.items()
+        for broker, numbers in brokers.items()
+    )

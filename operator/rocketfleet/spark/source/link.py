@@ -1,0 +1,89 @@
+"""A client for code that Spark calls: blocking functions in a Python worker, one after the other.
+
+Python workers live longer than a task, and a connection costs a handshake, so a worker keeps one client a cluster, on
+an event loop in a thread of its own. Pulls run there while the worker's main thread turns earlier answers into Arrow.
+The thread is a daemon: a worker that Spark ends, ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rocketfleet.client.client import Client
+from rocketfleet.spark.source.errors import SourceError
+
+if TYPE_CHECKING:
+    import concurrent.futures
+    from collections.abc import Coroutine
+
+    from rocketfleet.spark.source.options import Connection
+
+T = TypeVar("T")
+
+
+class Link:
+    """A client, and the loop it runs on."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="rocketmq", daemon=True)
+        self._thread.start()
+        try:
+            self.client = self.call(_started(connection))
+        except ValueError as error:  # a certificate or key that cannot be loaded
+            self._end()
+            raise SourceError(str(error)) from None
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Begin something on the loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something on the loop and wait for it."""
+        future = self.submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Close the connections and end the thread."""
+        self.call(self.client.close())
+        self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _started(connection: Connection) -> Client:
+    client = Client(connection.config())
+    client.start()
+    return client
+
+
+_links: dict[tuple[int, Connection], Link] = {}
+_lock = threading.Lock()
+
+
+def link(connection: Connection) -> Link:
+    """This process's link to a cluster. A forked process makes its own: threads do not survive a fork."""
+    key = (os.getpid(), connection)
+    with _lock:
+        if key not in _links:
+            _links[key] = Link(connection)
+        return _links[key]
+
+
+def close_links() -> None:
+    """Close all links of this process."""
+    with _lock:
+        mine = [key for key in _links if key[0] == os.getpid()]
+        links = [_links.pop(key) for key in mine]
+    for one in links:
+        one.close()
