@@ -1,5 +1,6 @@
-"""What one would write without Spark: pull a topic in one process, a row a message, into pandas. Prints one line of JSON.
+"""What one would write without Spark: pull a topic in one process, a row a message, into pandas.
 
+Prints one line of JSON.
 Arguments: name server, topic, how many messages it has.
 """
 

@@ -1,6 +1,8 @@
 """Filters become bounds that leave out nothing that the filters would let through."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from pyspark.sql.datasource import (
 from rocketfleet.spark.source.filters import Bounds, bounds_of
 from rocketfleet.wire.queue import MessageQueue
 
-COMPARE = {
+COMPARE: dict[Any, Callable[[Any, Any], bool]] = {
     EqualTo: lambda value, bound: value == bound,
     GreaterThan: lambda value, bound: value > bound,
     GreaterThanOrEqual: lambda value, bound: value >= bound,
@@ -35,9 +37,7 @@ comparisons = st.one_of(
 
 
 @given(st.lists(comparisons, max_size=4), numbers)
-def test_an_offset_that_passes_the_filters_is_within_the_bounds(
-    filters: list[tuple[type, object]], offset: int
-) -> None:
+def test_an_offset_that_passes_the_filters_is_within_the_bounds(filters: list[tuple[Any, object]], offset: int) -> None:
     bounds = bounds_of([kind(("queueOffset",), bound) for kind, bound in filters])
     if all(COMPARE[kind](offset, bound) for kind, bound in filters):
         assert bounds.from_offset is None or bounds.from_offset <= offset
@@ -46,7 +46,7 @@ def test_an_offset_that_passes_the_filters_is_within_the_bounds(
 
 @given(st.lists(comparisons, max_size=4), numbers)
 def test_a_store_time_that_passes_the_filters_is_within_the_bounds(
-    filters: list[tuple[type, object]], second: int
+    filters: list[tuple[Any, object]], second: int
 ) -> None:
     def moment(value: object) -> object:
         if isinstance(value, tuple):

@@ -23,9 +23,9 @@ from rocketfleet.wire.queue import MessageQueue
 DEADLINE = 40.0
 
 
-async def until(condition: Callable[[], Any], what: str = "") -> None:
+async def until(condition: Callable[[], Any], what: str = "", seconds: float = DEADLINE) -> None:
     """Poll a condition, a plain or a coroutine function, until it holds."""
-    deadline = time.monotonic() + DEADLINE
+    deadline = time.monotonic() + seconds
     while True:
         holds = condition()
         if isinstance(holds, Awaitable):
