@@ -51,6 +51,7 @@ _log = logging.getLogger(__name__)
 Key = tuple[str, str]
 POLLS = 5  # looks for new figures in the time between two sweeps
 MOST_EVENTS = 20
+BREATH = 50  # groups that are judged before others get a turn
 
 
 class Monitor(Protocol):
@@ -187,7 +188,9 @@ class LagWatch:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(self._interval / POLLS)
-            for key, watched in list(self._groups.items()):
+            for number, (key, watched) in enumerate(list(self._groups.items())):
+                if number % BREATH == BREATH - 1:
+                    await asyncio.sleep(0)  # a thousand at once would hold up all else for a quarter of a second
                 try:
                     if self._take_in(key, watched, self._clock()):
                         self._wake(key)
