@@ -157,3 +157,9 @@ def test_panels_have_a_unit_a_datasource_and_a_place_of_their_own() -> None:
         places |= cells
     identities = [panel["id"] for panel in DASHBOARD["panels"]]
     assert len(set(identities)) == len(identities)
+
+
+def test_a_groups_namespace_is_not_replaced_by_the_operators() -> None:
+    # Without it Prometheus would call ours exported_namespace, and every query here would find nothing.
+    template = (CHART.parent / "templates" / "service-monitor.yaml").read_text()
+    assert re.search(r"^\s+honorLabels: true$", template, re.MULTILINE)

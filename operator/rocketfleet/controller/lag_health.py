@@ -1,6 +1,6 @@
 """What the rules say of a group's lag, as a condition, a part of the status and events. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.status import Lag, Truth
@@ -9,7 +9,7 @@ from rocketfleet.controller.conditions import Verdict
 from rocketfleet.controller.moments import timestamp
 from rocketfleet.controller.snapshot import Ownership
 from rocketfleet.lag.figures import GroupLag
-from rocketfleet.lag.rules import State
+from rocketfleet.lag.rules import GroupVerdict, State
 
 # State → the condition's reason, and the event that tells of it.
 _WORDS: Mapping[State, tuple[str, Reason | None]] = {
@@ -26,7 +26,7 @@ _TRUTH = {True: Truth.TRUE, False: Truth.FALSE, None: Truth.UNKNOWN}
 
 
 def lag_verdict(group: ConsumerGroup, state: State | None, sentence: str) -> Verdict:
-    """The condition LagHealthy. `sentence` is the one of the moment at which the state was entered."""
+    """The condition LagHealthy. `sentence` is the one of the moment at which it became so."""
     if group.spec.suspend:
         return Verdict(Truth.UNKNOWN, "Suspended", "The group is suspended: what comes in meanwhile is lag.")
     if state is None:
@@ -34,16 +34,29 @@ def lag_verdict(group: ConsumerGroup, state: State | None, sentence: str) -> Ver
     return Verdict(_TRUTH[state.healthy], _WORDS[state][0], sentence[:1].upper() + sentence[1:])
 
 
-def lag_event(before: State | None, now: State, sentence: str) -> Event | None:
-    """What to tell when a group's state has changed; None: nothing. What is not known is neither better nor worse."""
-    if before is now or now is State.UNKNOWN:
-        return None
-    reason = _WORDS[now][1]
-    if reason is not None:
-        return Event(reason, sentence, warning=True)
-    if before is None or before is State.UNKNOWN:
-        return None
-    return Event(Reason.LAG_RECOVERED, f"it is no longer {_WORDS[before][0]}: {sentence}")
+def findings_of(verdict: GroupVerdict) -> dict[State, str]:
+    """What the rules find amiss, the worst first, each with its first sentence. What is not known is no finding."""
+    found: dict[State, str] = {}
+    for one in verdict.verdicts:
+        if one.state not in (State.OK, State.UNKNOWN):
+            found.setdefault(one.state, verdict.sentence if one.state is verdict.state else one.sentence)
+    return found
+
+
+def in_words(verdict: GroupVerdict) -> str:
+    """All findings in one sentence: a hot key makes a lag grow, and the growth alone would not say why."""
+    others = [sentence for state, sentence in findings_of(verdict).items() if state is not verdict.state]
+    return verdict.sentence + "".join(f". Besides, {sentence}" for sentence in others)
+
+
+def lag_events(told: Collection[State], findings: Mapping[State, str], sentence: str) -> list[Event]:
+    """What is new since these were told, and that it is over when nothing is left."""
+    new = ((state, words) for state, words in findings.items() if state not in told)
+    events = [Event(reason, words, warning=True) for state, words in new if (reason := _WORDS[state][1]) is not None]
+    if told and not findings:
+        worst = max(told, key=lambda state: state.severity)
+        events.append(Event(Reason.LAG_RECOVERED, f"it is no longer {_WORDS[worst][0]}: {sentence}"))
+    return events
 
 
 def lag_status(figures: GroupLag, state: State | None) -> Lag:

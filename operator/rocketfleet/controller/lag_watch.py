@@ -19,7 +19,14 @@ from rocketfleet.api.consumer_group import OFFSETS_MOVED, ConsumerGroup
 from rocketfleet.api.status import MOST_DECISIONS, Lag, Scaling, ScalingDecision
 from rocketfleet.controller.actions import Event
 from rocketfleet.controller.conditions import Verdict
-from rocketfleet.controller.lag_health import lag_event, lag_of_members, lag_status, lag_verdict
+from rocketfleet.controller.lag_health import (
+    findings_of,
+    in_words,
+    lag_events,
+    lag_of_members,
+    lag_status,
+    lag_verdict,
+)
 from rocketfleet.controller.scaling import (
     Meter,
     event_of,
@@ -36,7 +43,7 @@ from rocketfleet.lag.autoscale.decide import Decision, decide
 from rocketfleet.lag.autoscale.history import History
 from rocketfleet.lag.autoscale.policy import Policy
 from rocketfleet.lag.figures import GroupLag
-from rocketfleet.lag.rules import GroupVerdict, State
+from rocketfleet.lag.rules import DEFAULT_LIMITS, GroupVerdict, State
 from rocketfleet.lag.target import Target
 from rocketfleet.wire.queue import MessageQueue
 
@@ -44,6 +51,7 @@ _log = logging.getLogger(__name__)
 Key = tuple[str, str]
 POLLS = 5  # looks for new figures in the time between two sweeps
 MOST_EVENTS = 20
+BREATH = 50  # groups that are judged before others get a turn
 
 
 class Monitor(Protocol):
@@ -82,6 +90,9 @@ class _Watched:
     moved: str | None = None  # the last time that somebody moved the offsets by hand
     figures: GroupLag | None = None
     state: State | None = None
+    findings: frozenset[State] = frozenset()  # beside the worst, which is the state
+    told: frozenset[State] = frozenset()  # in events
+    to_confirm: int = 0  # looks for which a state out of the status is believed
     sentence: str = ""
     decision: Decision | None = None
     decisions: list[ScalingDecision] = field(default_factory=list)  # newest first
@@ -131,8 +142,10 @@ class LagWatch:
     def look(self, group: ConsumerGroup, target: Target | None, snapshot: Snapshot, now: float) -> LagView:
         """What is known of a group's lag, and how many replicas it calls for. Watches it from now on."""
         watched = self._groups.get(group.key)
-        if watched is None or watched.uid != group.metadata.uid:
-            self._monitor.forget(group.key)
+        if watched is not None and watched.uid != group.metadata.uid:
+            self.forget(group.key)  # it was deleted and made again
+            watched = None
+        if watched is None:
             watched = self._groups[group.key] = _begin(group)
         watched.resting = group.spec.suspend or group.metadata.deletion_timestamp is not None
         if target is not None:
@@ -175,7 +188,9 @@ class LagWatch:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(self._interval / POLLS)
-            for key, watched in list(self._groups.items()):
+            for number, (key, watched) in enumerate(list(self._groups.items())):
+                if number % BREATH == BREATH - 1:
+                    await asyncio.sleep(0)  # a thousand at once would hold up all else for a quarter of a second
                 try:
                     if self._take_in(key, watched, self._clock()):
                         self._wake(key)
@@ -202,14 +217,21 @@ class LagWatch:
         return changed
 
     def _judge(self, key: Key, watched: _Watched) -> bool:
+        """Whether the rules say something else than before. Their sentence is that of the moment when it became so."""
         verdict = self._monitor.verdict(key)
-        if verdict.state is watched.state:
+        if watched.to_confirm > 0 and verdict.state in (State.OK, State.UNKNOWN):
+            watched.to_confirm -= 1  # whoever led before us had seen more than we have yet
             return False
-        before, watched.state, watched.sentence = watched.state, verdict.state, verdict.sentence
-        if not watched.resting:
-            event = lag_event(before, verdict.state, verdict.sentence)
-            if event is not None:
-                watched.events = [*watched.events, event][-MOST_EVENTS:]
+        watched.to_confirm = 0
+        findings = findings_of(verdict)
+        if verdict.state is watched.state and findings.keys() == watched.findings:
+            return False
+        watched.state, watched.findings, watched.sentence = verdict.state, frozenset(findings), in_words(verdict)
+        if verdict.state is not State.UNKNOWN:  # neither better nor worse
+            if not watched.resting:
+                events = lag_events(watched.told, findings, verdict.sentence)
+                watched.events = [*watched.events, *events][-MOST_EVENTS:]
+            watched.told = watched.findings
         return True
 
     def _follow_policy(self, watched: _Watched, group: ConsumerGroup, last_desired: int | None, now: float) -> None:
@@ -258,6 +280,9 @@ def _begin(group: ConsumerGroup) -> _Watched:
         watched.state = State(state)
         told = next((one for one in status.conditions or () if one.type.value == "LagHealthy"), None)
         watched.sentence = "" if told is None else told.message
+        if watched.state not in (State.OK, State.UNKNOWN):
+            watched.findings = watched.told = frozenset({watched.state})
+            watched.to_confirm = DEFAULT_LIMITS.moments
     if status is not None and status.autoscaling is not None:
         watched.decisions = list(status.autoscaling.decisions or ())
     return watched

@@ -51,7 +51,10 @@ async def test_one_key_with_most_of_the_traffic_is_skewed(broker: Cluster, topic
         scene.apply(replicas=2)
         await scene.ready(2)
         scene.begin_traffic()
-        await state(scene, "Skewed")
+        await scene.until(lambda: Reason.LAG_SKEWED in scene.reasons(), "it is said, while the lag grows", PATIENCE)
+        await scene.until(lambda: (scene.run.lag(scene.key) or 0) > 600, "much waits", PATIENCE)
+        scene.rate = 2
+        assert (await state(scene, "Skewed")).status is Truth.TRUE  # it is consumed, only unevenly
         event = next(one for one in scene.events if one.reason is Reason.LAG_SKEWED)
         assert topic in event.message
 

@@ -11,12 +11,12 @@ from tests.unit.controller.test_reconcile import Passes
 from rocketfleet.api.consumer_group import OFFSETS_MOVED, RECOMMENDED_REPLICAS, ConsumerGroup
 from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Truth
 from rocketfleet.controller.actions import Reason
-from rocketfleet.controller.lag_health import lag_event
+from rocketfleet.controller.lag_health import lag_events
 from rocketfleet.controller.lag_watch import Key, LagWatch
 from rocketfleet.controller.reconcile import Reconciler
 from rocketfleet.controller.scaling import Meter, policy_of
 from rocketfleet.lag.figures import GroupLag, QueueLag
-from rocketfleet.lag.rules import GroupVerdict, State
+from rocketfleet.lag.rules import DEFAULT_LIMITS, GroupVerdict, State, Verdict
 from rocketfleet.lag.target import Target
 from rocketfleet.wire.queue import MessageQueue
 
@@ -71,6 +71,13 @@ def figures(at: float, *lags: int | None, retry: int | None = 0, consumed: int =
     known = [lag for lag in lags if lag is not None]
     messages = sum(known) if len(known) == len(lags) else None
     return GroupLag("orders", at, rows, messages=messages, seconds=1.0, retry=retry, unknown=len(lags) - len(known))
+
+
+def accused(*findings: State | str) -> GroupVerdict:
+    """Of this, and maybe of that, the worst first: state and sentence in turn."""
+    pairs = list(zip(findings[::2], findings[1::2], strict=True))
+    verdicts = tuple(Verdict(State(state), sentence) for state, sentence in pairs)
+    return GroupVerdict(verdicts[0].state, verdicts[0].sentence, verdicts)
 
 
 class Watching(Passes):
@@ -144,7 +151,7 @@ async def test_the_next_one_that_leads_goes_on_from_the_status() -> None:
     await passes.to_rest()
     for _ in range(4):
         await passes.see(100, 100, 100, 90)
-    passes.monitor.verdicts[KEY] = GroupVerdict(State.STALLED, "orders@broker-a:0 stands still")
+    passes.monitor.verdicts[KEY] = accused(State.STALLED, "orders@broker-a:0 stands still")
     await passes.see(100, 100, 100, 90)
     await passes.to_rest()
     told = len(passes.stage.events)
@@ -164,7 +171,7 @@ async def test_a_change_of_state_is_a_condition_and_an_event_once() -> None:
     await passes.see(0, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY) == (Truth.TRUE, "Messages are consumed as they come")
     for behind in (5, 6, 7):
-        passes.monitor.verdicts[KEY] = GroupVerdict(State.STALLED, f"orders@broker-a:0 stands still, {behind} wait")
+        passes.monitor.verdicts[KEY] = accused(State.STALLED, f"orders@broker-a:0 stands still, {behind} wait")
         await passes.see(behind, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY) == (Truth.FALSE, "Orders@broker-a:0 stands still, 5 wait")
     assert passes.reasons().count(Reason.LAG_STALLED) == 1
@@ -178,7 +185,7 @@ async def test_a_group_that_is_suspended_is_not_accused_and_not_scaled() -> None
     await passes.to_rest()
     group = passes.stage.group
     passes.stage.group = group.model_copy(update={"spec": group.spec.model_copy(update={"suspend": True})})
-    passes.monitor.verdicts[KEY] = GroupVerdict(State.STOPPED, "nobody consumes")
+    passes.monitor.verdicts[KEY] = accused(State.STOPPED, "nobody consumes")
     for _ in range(4):
         await passes.see(100, 100, 100, 90)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.UNKNOWN
@@ -238,7 +245,7 @@ async def test_a_group_is_woken_when_a_pass_has_something_to_do() -> None:
         rounds = 0
         await until(lambda: rounds >= 3)
         assert passes.woken == []
-        passes.monitor.verdicts[KEY] = GroupVerdict(State.STALLED, "it stands still")
+        passes.monitor.verdicts[KEY] = accused(State.STALLED, "it stands still")
         passes.monitor.figures[KEY] = figures(passes.stage.now + 2, 5, 0, 0, 0)
         await until(lambda: passes.woken == [KEY])
     finally:
@@ -268,17 +275,48 @@ def test_messages_are_counted_over_the_queues_that_were_read_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "reason"),
+    ("told", "findings", "reasons"),
     [
-        (None, State.OK, None),
-        (None, State.WARN, Reason.LAG_WARNING),
-        (State.WARN, State.STOPPED, Reason.LAG_STOPPED),
-        (State.WARN, State.UNKNOWN, None),
-        (State.UNKNOWN, State.OK, None),
-        (State.SKEWED, State.OK, Reason.LAG_RECOVERED),
-        (State.OK, State.OK, None),
+        ((), (), []),
+        ((), (State.WARN,), [Reason.LAG_WARNING]),
+        ((State.WARN,), (State.WARN, State.SKEWED), [Reason.LAG_SKEWED]),
+        ((State.WARN,), (State.STOPPED,), [Reason.LAG_STOPPED]),
+        ((State.SKEWED,), (), [Reason.LAG_RECOVERED]),
+        ((State.WARN, State.SKEWED), (State.SKEWED,), []),
     ],
 )
-def test_what_is_told_of_a_state(before: State | None, now: State, reason: Reason | None) -> None:
-    event = lag_event(before, now, "a sentence")
-    assert (None if event is None else event.reason) == reason
+def test_what_is_told_of_findings(told: tuple[State, ...], findings: tuple[State, ...], reasons: list[Reason]) -> None:
+    events = lag_events(told, dict.fromkeys(findings, "a sentence"), "all is well")
+    assert [event.reason for event in events] == reasons
+
+
+async def test_all_findings_are_told_and_stand_in_the_condition() -> None:
+    passes = Watching(group_of(2))
+    await passes.to_rest()
+    passes.monitor.verdicts[KEY] = accused(State.WARN, "the lag grew", State.SKEWED, "queue 0 carries most")
+    await passes.see(50, 0, 0, 0)
+    assert {Reason.LAG_WARNING, Reason.LAG_SKEWED} <= set(passes.reasons())
+    assert passes.condition(ConditionType.LAG_HEALTHY)[1] == "The lag grew. Besides, queue 0 carries most"
+    passes.monitor.verdicts[KEY] = GroupVerdict(State.UNKNOWN, "a broker does not answer")
+    await passes.see(50, 0, 0, 0)
+    assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.UNKNOWN
+    passes.monitor.verdicts[KEY] = accused(State.WARN, "the lag grew", State.SKEWED, "queue 0 carries most")
+    await passes.see(50, 0, 0, 0)
+    assert passes.reasons().count(Reason.LAG_WARNING) == 1  # nothing was heard of it in between
+    assert Reason.LAG_RECOVERED not in passes.reasons()
+
+
+async def test_whoever_leads_next_does_not_say_recovered_before_it_has_looked_for_long_enough() -> None:
+    passes = Watching(group_of(2))
+    await passes.to_rest()
+    passes.monitor.verdicts[KEY] = accused(State.STALLED, "queue 0 stands still")
+    await passes.see(5, 0, 0, 0)
+    await passes.reconciler.close()
+    passes.reconciler = passes.another()
+    passes.monitor.verdicts.clear()  # too early to judge
+    for _ in range(DEFAULT_LIMITS.moments):
+        await passes.see(5, 0, 0, 0)
+    assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.FALSE
+    await passes.see(0, 0, 0, 0)
+    assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.TRUE
+    assert passes.reasons().count(Reason.LAG_RECOVERED) == 1
