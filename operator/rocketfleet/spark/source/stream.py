@@ -37,6 +37,7 @@ from pyspark.sql.streaming.datasource import (
 
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.spark.source.cluster import Cluster
+from rocketfleet.spark.source.drain import is_draining
 from rocketfleet.spark.source.errors import SourceError, in_one_sentence, one_line
 from rocketfleet.spark.source.link import close_links, link
 from rocketfleet.spark.source.offsets import Offsets, flat, nested
@@ -178,6 +179,8 @@ class _DriverState:
         """How far the batch after `start` may go."""
         self._compare(start.offsets)
         self.write_back(start.offsets)
+        if is_draining():
+            return start
         latest = target if target is not None else self._latest()
         new = [queue for queue in latest if queue not in start.offsets]
         if new:
