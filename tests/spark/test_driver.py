@@ -64,6 +64,15 @@ def last_done(checkpoint: Path) -> int:
     return max((int(one.name) for one in (checkpoint / "commits").glob("[0-9]*")), default=-1)
 
 
+def _kill_in_a_batch(driver: Driver, drivers: list[Driver], checkpoint: Path) -> None:
+    """Kill a driver when one batch of its own is done and the next is under way."""
+    drivers.append(driver)
+    after = last_done(checkpoint) + 1
+    wait_for(lambda: driver.process.poll() is not None or in_a_batch(checkpoint, after), "a batch", within=300)
+    assert driver.process.poll() is None, driver.log()
+    driver.kill()
+
+
 @pytest.mark.timeout(900)
 def test_a_driver_killed_in_the_middle_of_a_batch_leaves_no_gap_and_no_repeat(
     spark: SparkSession, broker: Cluster, topic: str, group: str, tmp_path: Path, drivers: list[Driver]
@@ -73,12 +82,7 @@ def test_a_driver_killed_in_the_middle_of_a_batch_leaves_no_gap_and_no_repeat(
     script = str(HERE / "slow_pipeline.py")
     arguments = (script, broker.name_server, topic, group, str(tmp_path))
     for number in range(2):
-        driver = Driver(tmp_path / f"driver-{number}.log", *arguments)
-        drivers.append(driver)
-        after = last_done(checkpoint) + 1  # one batch of its own is done, the next is under way
-        wait_for(lambda: driver.process.poll() is not None or in_a_batch(checkpoint, after), "a batch", within=300)
-        assert driver.process.poll() is None, driver.log()
-        driver.kill()
+        _kill_in_a_batch(Driver(tmp_path / f"driver-{number}.log", *arguments), drivers, checkpoint)
         assert last_done(checkpoint) >= number
     assert len(sent) > spark.read.parquet(str(tmp_path / "sink")).count() > 0
     last = Driver(tmp_path / "driver-last.log", *arguments)
