@@ -3,8 +3,8 @@
 One broker, a topic of 8 queues with 1 KiB messages, Spark on local[2] with a heap of 1 GiB. Each is a process of its
 own, run in turn, and medians are compared. The consumer is measured from its first message to its last (`consume.py`).
 The read is measured from asking for the count to having it, planning and tasks included; starting Spark is not, and a
-read of a small topic before it has started the Python workers. The loop pulls all queues at once, makes a row of each
-message and a DataFrame of all rows, and has its count and sum from that.
+small read before it has started the Python workers. The loop pulls all queues at once, makes a row of each message and
+a DataFrame of all rows, and has its count and sum from that.
 
 How much memory Spark's Python workers take is sampled while they read: it is to depend on the batch, not on the topic.
 """
@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from consume import BODY, TOPIC, Bench, fill, say  # type: ignore[import-not-found]  # the script beside this one
+from consume import BODY, TOPIC, Bench, fill, say
 from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.fleet import Fleet
 
@@ -66,8 +66,7 @@ def main() -> None:
                 rates["pandas loop"].append(messages / loop["seconds"])
                 for name, them in rates.items():
                     say(f"round {number + 1}: {name:12} {them[-1]:10,.0f} msg/s")
-                took = f"Python workers took {workers[-1]:,.0f} MiB at most, the messages {messages // 1024:,}"
-                say(f"round {number + 1}: {took}")
+                say(f"round {number + 1}: the workers took {workers[-1]:,.0f} MiB, the bodies {messages // 1024:,} MiB")
         finally:
             fleet.stop(delete_data=True)
     found = {name: statistics.median(them) for name, them in rates.items()}

@@ -1,6 +1,5 @@
-"""What one would write without Spark: pull a topic in one process, a row a message, into pandas.
+"""What one would write without Spark: pull a topic in one process, a row a message, into pandas. Prints JSON.
 
-Prints one line of JSON.
 Arguments: name server, topic, how many messages it has.
 """
 

@@ -33,7 +33,7 @@ def python_mib() -> float:
     total = 0
     for pid in children_of(os.getpid()):
         try:
-            if "python" in Path(f"/proc/{pid}/cmdline").read_text():
+            if "python" in Path(Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]).name:
                 lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
                 total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
         except (FileNotFoundError, ProcessLookupError):

@@ -1,5 +1,6 @@
 """From stored messages to Arrow: the short way and the long way agree, and both with what was stored."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -67,8 +68,9 @@ def test_the_schema_is_the_one_that_spark_expects() -> None:
 @given(st.lists(messages, min_size=1, max_size=20), st.booleans())
 def test_both_ways_give_what_was_stored(many: list[dict[str, object]], properties: bool) -> None:
     data = stored(many)
-    batch = columns.record_batch(ALL, [data], properties=properties)
-    long = pa.RecordBatch.from_arrays(columns._long_way(data, ALL, properties=properties), schema=columns.SCHEMA)
+    batch = columns.record_batch([(ALL, [data])], properties=properties)
+    arrays, _ = columns._long_way([(ALL, [data])], QUEUE, properties=properties)
+    long = pa.RecordBatch.from_arrays(arrays, schema=columns.SCHEMA)
     assert batch.to_pylist() == long.to_pylist()
     for row, one in zip(batch.to_pylist(), many, strict=True):
         held = one["properties"]
@@ -85,7 +87,7 @@ def test_both_ways_give_what_was_stored(many: list[dict[str, object]], propertie
 @given(st.lists(messages, min_size=1, max_size=8))
 def test_messages_as_they_nearly_always_are_go_the_short_way(many: list[dict[str, object]]) -> None:
     usual = [{**one, "store_host": "10.1.2.3:10911"} for one in many]
-    assert columns._short_way(stored(usual), ALL, properties=False) is not None
+    assert columns._short_way(stored(usual), np.array([0]), QUEUE, properties=False) is not None
 
 
 @given(st.lists(messages, min_size=1, max_size=4), st.data())
@@ -98,17 +100,31 @@ def test_a_damaged_answer_is_an_error_and_nothing_else(many: list[dict[str, obje
     if len(cut) in starts:
         return
     with pytest.raises(WireError):
-        columns.record_batch(ALL, [cut])
+        columns.record_batch([(ALL, [cut])])
 
 
 def test_only_the_range_and_the_tags_asked_for_are_kept() -> None:
     # "Aa" and "BB" have one hash code, so a broker asked for one gives both.
     many = [encode_stored("orders", b"x", {"TAGS": tag}, queue_offset=n) for n, tag in enumerate(["Aa", "BB"] * 5)]
     many.append(encode_stored("orders", b"x", queue_offset=10))
-    batch = columns.record_batch(QueueRange(QUEUE, 2, 8), [b"".join(many)], tags=frozenset({"Aa"}))
+    batch = columns.record_batch([(QueueRange(QUEUE, 2, 8), [b"".join(many)])], tags=frozenset({"Aa"}))
     assert batch.column("queueOffset").to_pylist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize("store_host", ["10.1.2.3:10911", "[::1]:10911"])
+def test_an_answer_that_goes_beyond_its_piece_repeats_nothing(store_host: str) -> None:
+    def answer(*offsets: int) -> bytes:
+        return b"".join(encode_stored("orders", b"x", queue_offset=n, store_host=store_host) for n in offsets)
+
+    pieces = [
+        (QueueRange(QUEUE, 0, 4), [answer(0, 1), answer(2, 5, 6)]),
+        (QueueRange(QUEUE, 4, 8), [answer(3, 5, 6, 9)]),
+        (QueueRange(QUEUE, 8, 9), [answer(9)]),
+        (QueueRange(QUEUE, 9, 12), [answer(9, 11)]),
+    ]
+    assert columns.record_batch(pieces).column("queueOffset").to_pylist() == [0, 1, 2, 5, 6, 9, 11]
 
 
 def test_properties_that_are_not_utf_8_are_read_all_the_same() -> None:
     data = encode_stored("orders", b"x", {"TAGS": "aXb"}, queue_offset=1).replace(b"aXb", b"a\xffb")
-    assert columns.record_batch(ALL, [data]).column("tags").to_pylist() == ["a�b"]
+    assert columns.record_batch([(ALL, [data])]).column("tags").to_pylist() == ["a�b"]

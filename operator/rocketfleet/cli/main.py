@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rocketfleet.cli.run:run", "Run ConsumerGroup manifests on this machine, without a cluster."),
     "send": ("rocketfleet.cli.send:send", "Send messages to a topic."),
     "snapshot-offsets": ("rocketfleet.cli.snapshot_offsets:snapshot_offsets", "Write a group's offsets to a file."),
+    "spark": ("rocketfleet.cli.spark:spark", "Run pipelines on Spark, with the data source rocketmq."),
     "status": ("rocketfleet.cli.status:status", "Show how groups are."),
     "topic": ("rocketfleet.cli.topic:topic", "List, create, inspect and delete topics."),
     "worker": ("rocketfleet.cli.worker:worker", "Run a member of a consumer group with a handler of yours."),

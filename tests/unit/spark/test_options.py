@@ -114,8 +114,7 @@ def test_a_write_takes_what_spark_adds_and_refuses_the_rest() -> None:
 def test_the_sentence_is_found_in_what_spark_makes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)
     inner = RuntimeError(
-        "[PYTHON_DATA_SOURCE_ERROR] Failed: rocketfleet.spark.source.errors.SourceError: topic x is not there\n"
-        " SQLSTATE"
+        "[PYTHON_DATA_SOURCE_ERROR] Failed: rocketfleet.spark.source.errors.SourceError: topic x is not there\n SQL"
     )
     outer = RuntimeError("the query failed")
     outer.__cause__ = inner

@@ -51,8 +51,8 @@ def test_a_batch_goes_forward_only_and_as_far_as_admitted(
 ) -> None:
     end = admit(start, latest, limit)
     assert end.keys() == start.keys() | latest.keys()
-    for one, first in start.items():
-        assert first <= end[one] <= max(first, latest.get(one, 0))
+    for one, offset in start.items():
+        assert offset <= end[one] <= max(offset, latest.get(one, 0))
     for new in latest.keys() - start.keys():
         assert end[new] == latest[new]
     read = sum(one.size for one in between(start, end))

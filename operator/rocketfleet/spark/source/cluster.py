@@ -7,15 +7,16 @@ asked at once, a bounded number at a time.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from rocketfleet.client import broker_groups, broker_offsets
+from rocketfleet.client import broker_groups, broker_members, broker_offsets
 from rocketfleet.client.errors import GroupNotExist, NoPermission, NoRoute, RocketMQError
 from rocketfleet.client.routes import subscribe_queues
 from rocketfleet.spark.source.errors import SourceError
 from rocketfleet.spark.source.offsets import EARLIEST, LATEST, Offsets, nested
 from rocketfleet.spark.source.options import Position, Where
-from rocketfleet.wire.bodies import SubscriptionGroupConfig
+from rocketfleet.wire.bodies import ConsumerData, ConsumeType, HeartbeatData, SubscriptionGroupConfig
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 _AT_ONCE: Final = 64
 
 
@@ -141,6 +143,22 @@ class Cluster:
                 f"group {self._group} does not exist at {broker} and these credentials may not create it: create it "
                 f"with `rocketfleet group create {self._group}`, or name a group that exists"
             ) from None
+
+    async def announce(self, queues: Iterable[MessageQueue]) -> None:
+        """Join the group for a moment. That makes its retry topic, by which mqadmin and dashboards find its lag."""
+        member = ConsumerData(group_name=self._group, consume_type=ConsumeType.PULL)
+        beat = HeartbeatData(client_id=self._client.client_id, consumer_data_set=(member,))
+        for broker in sorted({queue.broker for queue in queues}):
+            try:
+                address = self._client.master(broker)
+                await broker_members.heartbeat(self._client.remoting, address, beat)
+                await broker_members.unregister(
+                    self._client.remoting, address, self._client.client_id, consumer_group=self._group
+                )
+            except RocketMQError as error:
+                _log.info(
+                    "%s was not told of group %s, some tools will not find its lag: %s", broker, self._group, error
+                )
 
     async def commit(self, offsets: Offsets, first: frozenset[MessageQueue]) -> dict[MessageQueue, RocketMQError]:
         """Write the group's offsets back; what failed, by queue. `first`: queues in which it may have none yet."""

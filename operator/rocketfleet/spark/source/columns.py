@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocketfleet.spark.source.ranges import QueueRange
+    from rocketfleet.wire.queue import MessageQueue
+    from rocketfleet.wire.received import ReceivedMessage
 
 MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
 SCHEMA: Final = pa.schema(
@@ -55,35 +57,43 @@ _LENGTH = struct.Struct(">i")
 _TAGS, _KEYS, _ID = (f"(?:^|\\x02){name}\\x01(?P<value>[^\\x02]*)" for name in ("TAGS", "KEYS", "UNIQ_KEY"))
 
 
+Piece = tuple["QueueRange", "Sequence[bytes]"]
+"""Offsets of a queue, and the answers to the pulls for them. An answer may hold messages beyond: those of a filter, or
+of an inner batch that a pull began in the middle of. They are in the next piece again."""
+
+
 def record_batch(
-    wanted: QueueRange, bodies: Sequence[bytes], *, tags: frozenset[str] = frozenset(), properties: bool = False
+    pieces: Sequence[Piece], *, tags: frozenset[str] = frozenset(), properties: bool = False
 ) -> pa.RecordBatch:
-    """The messages within the range and, if tags are given, of these tags, out of the answers to pulls of its queue."""
-    data = bodies[0] if len(bodies) == 1 else b"".join(bodies)
-    columns = _short_way(data, wanted, properties=properties)
-    if columns is None:
-        columns = _long_way(data, wanted, properties=properties)
+    """The messages of pieces of one queue: those within their piece's offsets and, if tags are given, of these tags."""
+    queue = pieces[0][0].queue
+    sizes = [sum(map(len, bodies)) for _, bodies in pieces]
+    data = b"".join([body for _, bodies in pieces for body in bodies])
+    found = _short_way(data, np.cumsum(sizes), queue, properties=properties)
+    if found is None:
+        found = _long_way(pieces, queue, properties=properties)
+    columns, piece_of = found
     batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-    keep = _wanted(batch, wanted, tags)
+    keep = _wanted(batch, pieces, piece_of, tags)
     return batch if keep is None else batch.filter(keep)
 
 
-def _wanted(batch: pa.RecordBatch, wanted: QueueRange, tags: frozenset[str]) -> Any:
+def _wanted(batch: pa.RecordBatch, pieces: Sequence[Piece], piece_of: np.ndarray, tags: frozenset[str]) -> Any:
     """Which rows are wanted; None for all of them."""
-    offsets = batch.column("queueOffset")
-    keep = None
-    if len(batch):
-        bounds = pc.min_max(offsets)
-        if bounds["min"].as_py() < wanted.start or bounds["max"].as_py() >= wanted.end:
-            keep = pc.and_(pc.greater_equal(offsets, wanted.start), pc.less(offsets, wanted.end))
+    offsets = batch.column("queueOffset").to_numpy()
+    first, end = (np.array([edges[n] for edges, _ in pieces], np.int64)[piece_of] for n in (1, 2))
+    within = (offsets >= first) & (offsets < end)
+    keep = None if within.all() else pa.array(within)
     if tags:  # the broker compares hash codes, and two tags may have one
         tagged = pc.is_in(batch.column("tags"), value_set=pa.array(sorted(tags), pa.string()))
         keep = tagged if keep is None else pc.and_(keep, tagged)
     return keep
 
 
-def _short_way(data: bytes, wanted: QueueRange, *, properties: bool) -> list[pa.Array] | None:
-    """The columns, or None if there is a message for the long way."""
+def _short_way(
+    data: bytes, piece_ends: np.ndarray, queue: MessageQueue, *, properties: bool
+) -> tuple[list[pa.Array], np.ndarray] | None:
+    """The columns and the piece of each row, or None if there is a message for the long way."""
     starts = _starts(data)
     count = len(starts)
     if not count:
@@ -101,12 +111,8 @@ def _short_way(data: bytes, wanted: QueueRange, *, properties: bool) -> list[pa.
     stops = np.append(starts[1:], len(data))
     body_start = starts + _HEAD
     body_end = body_start + body_length
-    if (
-        (number(4, 4) != MAGIC_V1).any()
-        or (flags & _RARE).any()
-        or (body_length < 0).any()
-        or (body_end >= stops).any()
-    ):
+    unusual = (number(4, 4) != MAGIC_V1) | (flags & _RARE != 0)
+    if (unusual | (body_length < 0) | (body_end >= stops)).any():
         return None
     tail = body_end + 1 + raw[body_end]  # past the topic
     if (tail + 2 > stops).any():
@@ -121,8 +127,7 @@ def _short_way(data: bytes, wanted: QueueRange, *, properties: bool) -> list[pa.
     except pa.ArrowInvalid:
         return None  # not UTF-8
     whole: list[dict[str, str]] | None = [decode_properties(text) for text in texts.to_pylist()] if properties else None
-    queue = wanted.queue
-    return [
+    columns = [
         pa.repeat(pa.scalar(queue.topic), count),
         pa.repeat(pa.scalar(queue.broker), count),
         pa.repeat(pa.scalar(queue.queue_id, pa.int32()), count),
@@ -136,6 +141,7 @@ def _short_way(data: bytes, wanted: QueueRange, *, properties: bool) -> list[pa.
         _ids(_property(texts, _ID), data, starts),
         pa.array(number(72, 4).astype(np.int32)),
     ]
+    return columns, np.searchsorted(piece_ends, starts, side="right")
 
 
 def _starts(data: bytes) -> np.ndarray:
@@ -204,11 +210,17 @@ def _ids(ids: pa.Array, data: bytes, starts: np.ndarray) -> pa.Array:
     return pa.array(found, pa.string())
 
 
-def _long_way(data: bytes, wanted: QueueRange, *, properties: bool) -> list[pa.Array]:
-    messages = decode_messages(data, wanted.queue.broker)
-    queue, count = wanted.queue, len(messages)
+def _long_way(pieces: Sequence[Piece], queue: MessageQueue, *, properties: bool) -> tuple[list[pa.Array], np.ndarray]:
+    messages: list[ReceivedMessage] = []
+    piece_of: list[int] = []
+    for number, (_, bodies) in enumerate(pieces):
+        for body in bodies:
+            decoded = decode_messages(body, queue.broker)
+            messages += decoded
+            piece_of += [number] * len(decoded)
+    count = len(messages)
     rows = [one.properties for one in messages]
-    return [
+    columns = [
         pa.repeat(pa.scalar(queue.topic), count),
         pa.repeat(pa.scalar(queue.broker), count),
         pa.repeat(pa.scalar(queue.queue_id, pa.int32()), count),
@@ -222,3 +234,4 @@ def _long_way(data: bytes, wanted: QueueRange, *, properties: bool) -> list[pa.A
         pa.array([one.msg_id for one in messages], pa.string()),
         pa.array([one.reconsume_times for one in messages], pa.int32()),
     ]
+    return columns, np.array(piece_of, np.int64)

@@ -6,7 +6,8 @@ keeps the next from being asked for, which bounds the memory. A broker gives les
 from disk, so a chunk is pulled until its end is reached.
 
 With a filter the broker skips what does not match and may answer with messages beyond the chunk's end; those belong to
-the next chunk and are dropped here. Chunks are larger then, or every chunk would be searched for the same few messages.
+the next chunk and are dropped later (`columns.py`). Chunks are larger then, or every chunk would be searched for the
+same few messages.
 
 What the broker may answer besides messages:
 - nothing matched, go on there;

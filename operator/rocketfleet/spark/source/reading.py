@@ -52,9 +52,9 @@ def _batches(options: ReadOptions, wanted: QueueRange) -> Iterator[pa.RecordBatc
             for gone in (gone for chunk in chunks for gone in chunk.lost):
                 lost += gone.size
                 _log.warning("%s", data_loss(gone))
-            bodies = [body for chunk in chunks for body in chunk.bodies]
-            if bodies:
-                batch = record_batch(wanted, bodies, tags=tags, properties=options.include_properties)
+            pieces = [(chunk.range, chunk.bodies) for chunk in chunks if chunk.bodies]
+            if pieces:
+                batch = record_batch(pieces, tags=tags, properties=options.include_properties)
                 if batch.num_rows:
                     yield batch
     finally:

@@ -37,6 +37,7 @@ from pyspark.sql.streaming.datasource import (
 
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.spark.source.cluster import Cluster
+from rocketfleet.spark.source.drain import is_draining
 from rocketfleet.spark.source.errors import SourceError, in_one_sentence, one_line
 from rocketfleet.spark.source.link import close_links, link
 from rocketfleet.spark.source.offsets import Offsets, flat, nested
@@ -45,7 +46,7 @@ from rocketfleet.spark.source.ranges import QueueRange, admit, between, split
 from rocketfleet.spark.source.reading import read_range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -157,7 +158,7 @@ class _DriverState:
     def begin(self) -> Progress:
         """Where a query without a checkpoint starts."""
         queues = self._look_for_queues()
-        self._link.call(self._cluster.ensure_group(queues))
+        self._prepare_group(queues)
         start = self._link.call(self._cluster.resolve(self._options.starting, queues))
         begin = self._link.call(self._cluster.earliest(queues))
         lost = 0
@@ -178,6 +179,8 @@ class _DriverState:
         """How far the batch after `start` may go."""
         self._compare(start.offsets)
         self.write_back(start.offsets)
+        if is_draining():
+            return start
         latest = target if target is not None else self._latest()
         new = [queue for queue in latest if queue not in start.offsets]
         if new:
@@ -228,7 +231,7 @@ class _DriverState:
             return
         self._compared = True
         here = [queue for queue in self._look_for_queues() if queue in checkpoint]
-        self._link.call(self._cluster.ensure_group(here))
+        self._prepare_group(here)
         if not self._options.commit_offsets:
             return
         stored = self._link.call(self._cluster.committed(here))
@@ -269,9 +272,14 @@ class _DriverState:
             new = [queue for queue in found if queue not in self._queues]
             if self._queues and new:
                 _log.warning("new queues are read from now on: %s", ", ".join(map(str, new)))
-                self._link.call(self._cluster.ensure_group(new))
+                self._prepare_group(new)
             self._queues, self._routes_at = found, now
         return self._queues
+
+    def _prepare_group(self, queues: Sequence[MessageQueue]) -> None:
+        self._link.call(self._cluster.ensure_group(queues))
+        if self._options.commit_offsets:
+            self._link.call(self._cluster.announce(queues))
 
     def _beginnings(self, queues: list[MessageQueue]) -> Offsets:
         """Where queues that the query has not met yet are begun: where the group stands in them, or at their start."""

@@ -1,0 +1,63 @@
+"""From `module:function` or `file.py` to a pipeline that can be called, or to one sentence that says why not.
+
+A pipeline is a function that takes a SparkSession, and after it the arguments of the command line. In a file it is the
+function `pipeline`, unless another is named: `file.py:function`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+DEFAULT_FUNCTION: Final = "pipeline"
+_FORM: Final = "write module:function, file.py or file.py:function"
+
+
+class PipelineError(ValueError):
+    """The pipeline cannot be had; the message says why."""
+
+
+def load_pipeline(reference: str) -> Callable[..., Any]:
+    """Import the module or file and find the function in it."""
+    where, _, name = reference.rpartition(":") if not reference.endswith(".py") else (reference, "", DEFAULT_FUNCTION)
+    if not where or not name:
+        raise PipelineError(f"{reference!r} does not name a pipeline: {_FORM}")
+    module = _from_file(Path(where)) if where.endswith(".py") else _from_module(where)
+    found = getattr(module, name, None)
+    if found is None:
+        raise PipelineError(f"{where} has no function {name}: a pipeline is a function that takes a SparkSession")
+    if not callable(found):
+        raise PipelineError(f"{name} in {where} is a {type(found).__name__}, and not a function")
+    result: Callable[..., Any] = found
+    return result
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise PipelineError(f"there is no file {path}")
+    directory = str(path.resolve().parent)
+    if directory not in sys.path:
+        sys.path.insert(0, directory)  # as Python does for a script: it may import its neighbours
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None, "a .py file has a spec"
+    assert spec.loader is not None, "a .py file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _from_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise PipelineError(f"there is no module {name!r} on the Python path") from None
+        raise
