@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from rocketfleet.spark.source.reading import read_range
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
 
-# Small files, kept for no time at all: what is in a file that is full is gone within seconds, if it may be deleted at all.
+# Small files, kept for no time at all: what is in a file that is full is gone within seconds, once it may be deleted.
 FORGETFUL = (
     ("mapedFileSizeCommitLog", str(256 * 1024)),
     ("mapedFileSizeConsumeQueue", str(20 * 100)),
@@ -36,10 +36,9 @@ ALWAYS = ";".join(f"{hour:02}" for hour in range(24))
 
 
 @pytest.fixture
-def cluster(make_cluster: Callable[..., Cluster]) -> Iterator[Cluster]:
+def cluster(make_cluster: Callable[..., Cluster]) -> Cluster:
     """A broker that deletes nothing until it is told to, and then everything but the newest."""
-    made = make_cluster(properties=(*FORGETFUL, ("deleteWhen", "99")))
-    yield made
+    return make_cluster(properties=(*FORGETFUL, ("deleteWhen", "99")))
 
 
 def forget(cluster: Cluster, queue: MessageQueue) -> int:
