@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from consume import BODY, TOPIC, Bench, fill, say
+from consume import BODY, TOPIC, Bench, fill, say  # type: ignore[import-not-found]  # the script beside this one
 from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.fleet import Fleet
 

@@ -114,9 +114,7 @@ async def _make_user(cluster: Cluster, admin: Credentials) -> None:
                 broker_acl.PolicyEntry(resource="Topic:allowed", actions=("Sub", "Pub", "Get")),
                 broker_acl.PolicyEntry(resource="Group:mine", actions=("Sub", "Get")),
             )
-            policy = broker_acl.Policy(policy_type="Custom", entries=entries)
-            acl = broker_acl.Acl(subject="User:reader", policies=(policy,))
-            await broker_acl.create_acl(client.remoting, address, acl)
+            await broker_acl.create_acl(client.remoting, address, "User:reader", entries)
 
 
 def test_no_permission(spark: SparkSession, make_cluster: Callable[..., Cluster]) -> None:
@@ -125,7 +123,7 @@ def test_no_permission(spark: SparkSession, make_cluster: Callable[..., Cluster]
     from rocketfleet.devbroker.topics import create_group, create_topic
 
     cluster = make_cluster(acl=True, auto_create_groups=False)
-    known = cluster.admin_user()
+    known = cluster.admin_user
     assert known is not None
     admin = Credentials(known.access_key, known.secret_key)
     for name in ("allowed", "forbidden"):
@@ -138,7 +136,7 @@ def test_no_permission(spark: SparkSession, make_cluster: Callable[..., Cluster]
 
     def read(topic: str, group: str = "mine", user: str = "reader", secret: str = "reader-secret") -> int:
         given = {"topic": topic, "group": group, "nameServers": cluster.name_server, "accessKey": user}
-        return spark.read.format("rocketmq").options(**given, secretKey=secret).load().count()
+        return int(spark.read.format("rocketmq").options(**given, secretKey=secret).load().count())
 
     assert read("allowed") == 10
     said = [
