@@ -55,7 +55,7 @@ def exported() -> dict[str, set[str]]:
     """Every sample that is exported anywhere, and its labels."""
 
     async def of_operator() -> bytes:
-        operator = Operator(Options(Defaults("image")), Configuration(), lambda *_: None)  # type: ignore[arg-type,return-value]
+        operator = Operator(Options(Defaults("image")), Configuration(), lambda *_: None)  # type: ignore[arg-type]
         operator.metrics.passed(0.1, True)
         operator.metrics.called("GET", 200)
         operator.metrics.told(Event(Reason.UNREACHABLE, "x"))
@@ -141,7 +141,7 @@ def test_every_runbook_is_of_an_alert() -> None:
 
 
 def test_panels_have_a_unit_a_datasource_and_a_place_of_their_own() -> None:
-    places = set()
+    places: set[tuple[int, int]] = set()
     for panel in PANELS:
         assert panel["description"]
         assert panel["fieldConfig"]["defaults"]["unit"]
