@@ -72,9 +72,9 @@ async def test_an_offline_group_and_how_long_its_messages_wait(watch: Watch, mak
     topic = make_topic(queues=2)
     await (await watch.member(group, topic, Got())).stop()  # mqadmin looks for the retry topic, which a member makes
     watch.follow(group, topic)
-    for queue in range(2):
-        await watch.send(topic, *range(5), queue=queue)
-        await watch.commit(group, topic, 2 + queue, queue)
+    for number in range(2):
+        await watch.send(topic, *range(5), queue=number)
+        await watch.commit(group, topic, 2 + number, number)
     seen = await watch.look(group)
     looked = time.time()
     rows = {row.queue: row for row in seen.queues}
@@ -210,7 +210,7 @@ async def test_deleted_messages_are_no_lag(make_cluster: Callable[..., Cluster])
         async with asyncio.timeout(180):
             while await broker_offsets.min_offset(watch.client.remoting, watch.address, queue) <= 10:  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
-        ends = (-1, -1)
+        ends: tuple[int | None, int | None] = (-1, -1)
         while True:  # until nothing more is deleted while we look
             (row,) = (await watch.look(group)).queues
             told = (await watch.told(group))[queue]
