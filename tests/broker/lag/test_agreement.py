@@ -72,9 +72,9 @@ async def test_an_offline_group_and_how_long_its_messages_wait(watch: Watch, mak
     topic = make_topic(queues=2)
     await (await watch.member(group, topic, Got())).stop()  # mqadmin looks for the retry topic, which a member makes
     watch.follow(group, topic)
-    for queue in range(2):
-        await watch.send(topic, *range(5), queue=queue)
-        await watch.commit(group, topic, 2 + queue, queue)
+    for number in range(2):
+        await watch.send(topic, *range(5), queue=number)
+        await watch.commit(group, topic, 2 + number, number)
     seen = await watch.look(group)
     looked = time.time()
     rows = {row.queue: row for row in seen.queues}
@@ -82,13 +82,13 @@ async def test_an_offline_group_and_how_long_its_messages_wait(watch: Watch, mak
     agree(rows, told)
     assert (seen.messages, seen.members) == (5, 0)
     for number in range(2):
-        place = MessageQueue(topic, "broker-a", number)
+        queue = MessageQueue(topic, "broker-a", number)
         stored = [message.store_timestamp / 1000 for message in await watch.found(topic, 5, number)]
-        row = rows[place]
+        row = rows[queue]
         assert row.seconds is not None
         assert looked - row.seconds == pytest.approx(stored[2 + number], abs=1.0), "the age of the next message"
         # mqadmin has no age of the next message, but the time of the last one that was consumed.
-        assert told[place].last == f"{datetime.datetime.fromtimestamp(int(stored[1 + number])):%Y-%m-%d %H:%M:%S}"  # noqa: DTZ006
+        assert told[queue].last == f"{datetime.datetime.fromtimestamp(int(stored[1 + number])):%Y-%m-%d %H:%M:%S}"  # noqa: DTZ006
     assert seen.seconds == max(row.seconds or 0.0 for row in rows.values())
     # While the offset stands still the message grows older, and nobody has to be asked for its age.
     again = await watch.look(group)
@@ -206,11 +206,10 @@ async def test_deleted_messages_are_no_lag(make_cluster: Callable[..., Cluster])
         await watch.commit(group, topic, 3)
         watch.follow(group, topic)
 
-        async def is_truncated() -> bool:
-            return await broker_offsets.min_offset(watch.client.remoting, watch.address, queue) > 10
-
         # A broker looks for old files for the first time a minute after its start.
-        await until(is_truncated, "the broker deletes what is old", 180.0)
+        async with asyncio.timeout(180):
+            while await broker_offsets.min_offset(watch.client.remoting, watch.address, queue) <= 10:  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
         ends: tuple[int | None, int | None] = (-1, -1)
         while True:  # until nothing more is deleted while we look
             (row,) = (await watch.look(group)).queues
