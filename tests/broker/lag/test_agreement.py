@@ -55,16 +55,14 @@ async def test_a_group_that_runs_and_is_behind(watch: Watch, make_topic: Topics,
         )
         await until(lambda: handler.hung == 1, "the handler hangs")
         await watch.committed_everywhere(group, topic, 12, 4)
-        seen = await watch.look(group)
-        agree({row.queue: row for row in seen.queues}, await watch.told(group))
+        seen = await watch.agreed(group)
         assert seen.messages == 28
         assert (seen.members, seen.retry, seen.dlq, seen.unknown) == (1, 0, 0, 0)
         assert seen.worst is not None
     finally:
         handler.free.set()
     await watch.committed_everywhere(group, topic, 40, 4)
-    seen = await watch.look(group)
-    agree({row.queue: row for row in seen.queues}, await watch.told(group))
+    seen = await watch.agreed(group)
     assert (seen.messages, seen.seconds, seen.worst, seen.drain_seconds) == (0, 0.0, None, 0.0)
 
 
