@@ -57,11 +57,7 @@ class Standalone:
         wait_for(lambda: "New state: ALIVE" in self._log("master.Master"), "the master", within=180)
         work = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "2", "--memory", "1g"]
         self._start("worker.Worker", *work, "--work-dir", str(directory / "work"), self.master)
-        wait_for(
-            lambda: re.search("Successfully registered with master", self._log("worker.Worker")),
-            "the worker",
-            within=180,
-        )
+        wait_for(lambda: "registered with master" in self._log("worker.Worker"), "the worker", within=180)
 
     def _start(self, name: str, *arguments: str) -> None:
         home = Path(pyspark.__file__).parent
