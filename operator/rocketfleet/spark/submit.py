@@ -11,6 +11,7 @@ they are stopped. A second signal stops them at once.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _POLL: Final = 0.1
 _PYTHON: Final = "PYSPARK_PYTHON"
+_PYTHON_ERROR: Final = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", re.MULTILINE)
 
 
 class PipelineFailed(Exception):  # noqa: N818 - it says all that "PipelineFailedError" would
@@ -80,7 +82,9 @@ def _sentence(error: Exception) -> str | None:
 
     said = sentence_of(error)
     if said is None and isinstance(error, PySparkException):
-        said = one_line(str(error).strip().partition("\n")[0])
+        text = str(error).strip()
+        in_python = _PYTHON_ERROR.search(text)  # what a worker raised says more than that a job was aborted
+        said = one_line(in_python[0] if in_python else text.partition("\n")[0])
     return said
 
 

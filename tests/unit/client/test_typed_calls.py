@@ -117,7 +117,6 @@ CALLS: dict[str, Callable[[Caller], Coroutine[Any, Any, Any]]] = {
         c, PEER, broker_messages.send_request(QUEUE, b"x", group="G", born_timestamp=1)
     ),
     "pull": lambda c: broker_messages.pull(c, PEER, broker_messages.pull_request("G", QUEUE, 0)),
-    "store_time": lambda c: broker_messages.store_time(c, PEER, QUEUE, 3),
     "send_back": lambda c: broker_messages.send_back(c, PEER, "G", _message()),
     "store_time": lambda c: broker_messages.store_time(c, PEER, QUEUE, 5),
     "view_message": lambda c: broker_messages.view_message(c, PEER, 5),
