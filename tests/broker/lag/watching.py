@@ -67,6 +67,19 @@ class Watch(Scene):
                 rows[MessageQueue(topic, broker, int(number))] = Told(int(end), int(offset), int(diff), last)
         return rows
 
+    async def agreed(self, group: str) -> GroupLag:
+        """What we see, checked against what mqadmin sees, queue by queue. mqadmin takes seconds, and a member may store
+        an offset meanwhile, if only its first, of 0: so we look before and after it, until nothing moved between.
+        """
+        async with asyncio.timeout(240):
+            while True:
+                before = await self.look(group)
+                told = await self.told(group)
+                seen = await self.look(group)
+                if places(before) == places(seen):
+                    agree({row.queue: row for row in seen.queues}, told)
+                    return seen
+
     async def _progress(self, group: str) -> str:
         """mqadmin waits three seconds for an answer and fails; a busy machine may need longer, so it is run again."""
         for _ in range(5):
@@ -89,10 +102,13 @@ class Watch(Scene):
         await until(there, f"{total} messages of {topic} are committed")
 
 
+def places(seen: GroupLag) -> list[tuple[int | None, int | None]]:
+    return [(row.consumer_offset, row.max_offset) for row in seen.queues]
+
+
 def agree(ours: dict[MessageQueue, QueueLag], told: dict[MessageQueue, Told]) -> None:
     """Ours and mqadmin's, queue by queue; mqadmin shows the queues in which the group has an offset."""
     assert told, "mqadmin says nothing: there is nothing to agree with"
-    assert {queue: (row.max_offset, row.consumer_offset, row.lag) for queue, row in ours.items() if queue in told} == {
-        queue: (row.end, row.offset, row.diff) for queue, row in told.items() if queue in ours
-    }
+    shown = {queue: (row.max_offset, row.consumer_offset, row.lag) for queue, row in ours.items() if queue in told}
+    assert shown == {queue: (row.end, row.offset, row.diff) for queue, row in told.items() if queue in ours}
     assert {queue for queue, row in ours.items() if row.consumer_offset is not None} == told.keys() & ours.keys()

@@ -73,6 +73,7 @@ CALLS: dict[str, Callable[[Caller], Coroutine[Any, Any, Any]]] = {
     "search_offset": lambda c: broker_offsets.search_offset(c, PEER, QUEUE, 1),
     "earliest_store_time": lambda c: broker_offsets.earliest_store_time(c, PEER, QUEUE),
     "all_consumer_offsets": lambda c: broker_offsets.all_consumer_offsets(c, PEER),
+    "offsets_of_groups": lambda c: broker_offsets.offsets_of_groups(c, PEER, [("T", "G")]),
     "reset_offsets": lambda c: broker_offsets.reset_offsets(c, PEER, "G", "T", 1),
     "reset_queue_offset": lambda c: broker_offsets.reset_queue_offset(c, PEER, "G", QUEUE, 1),
     "create_topic": lambda c: broker_topics.create_topic(c, PEER, TopicConfig("T")),
@@ -81,6 +82,7 @@ CALLS: dict[str, Callable[[Caller], Coroutine[Any, Any, Any]]] = {
     "topic_config": lambda c: broker_topics.topic_config(c, PEER, "T"),
     "all_topic_configs": lambda c: broker_topics.all_topic_configs(c, PEER),
     "topic_stats": lambda c: broker_topics.topic_stats(c, PEER, "T"),
+    "queue_ends": lambda c: broker_topics.queue_ends(c, PEER, "T"),
     "groups_of_topic": lambda c: broker_topics.groups_of_topic(c, PEER, "T"),
     "system_topics": lambda c: broker_topics.system_topics(c, PEER),
     "create_group": lambda c: broker_groups.create_group(c, PEER, SubscriptionGroupConfig("G")),
@@ -115,6 +117,7 @@ CALLS: dict[str, Callable[[Caller], Coroutine[Any, Any, Any]]] = {
         c, PEER, broker_messages.send_request(QUEUE, b"x", group="G", born_timestamp=1)
     ),
     "pull": lambda c: broker_messages.pull(c, PEER, broker_messages.pull_request("G", QUEUE, 0)),
+    "store_time": lambda c: broker_messages.store_time(c, PEER, QUEUE, 3),
     "send_back": lambda c: broker_messages.send_back(c, PEER, "G", _message()),
     "view_message": lambda c: broker_messages.view_message(c, PEER, 5),
 }
