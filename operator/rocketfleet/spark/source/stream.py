@@ -314,9 +314,9 @@ class _DriverState:
             if start.get(queue, 0) <= end or queue in self._shrunk:
                 continue
             sentence = (
-                f"{queue} ends at offset {end}, but the checkpoint is at {start[queue]}: the topic was deleted and created "
-                "again, or its broker lost messages; begin with a new checkpointLocation, or set failOnDataLoss to false "
-                "to wait for that offset"
+                f"{queue} ends at offset {end}, but the checkpoint is at {start[queue]}: the topic was deleted and "
+                "created again, or its broker lost messages; begin with a new checkpointLocation, or set "
+                "failOnDataLoss to false to wait for that offset"
             )
             if self._options.fail_on_data_loss and self._cluster.has_master(queue):
                 raise SourceError(sentence)
