@@ -151,8 +151,10 @@ def _drain(
     for query in spark.streams.active:
         while query.isActive and not _is_idle(query) and time.monotonic() < give_up and not hurry.wait(_POLL):
             pass
-        if query.isActive and not _is_idle(query):
-            say(f"query {query.name or query.id} was stopped in the middle of a batch, which will be repeated")
+        if query.isActive and query.status["isTriggerActive"]:
+            say(f"query {query.name or query.id} is stopped in the middle of a batch, which will be repeated")
+        elif query.isActive and not _is_idle(query):
+            say(f"query {query.name or query.id} is stopped; its last batch is told to the broker at its next start")
         query.stop()
 
 

@@ -80,6 +80,8 @@ def test_credentials_may_come_from_the_environment(monkeypatch: pytest.MonkeyPat
         ({"startingtimestamp": "yesterday"}, "startingTimestamp is 'yesterday': give milliseconds"),
         ({"startingtimestamp": "2026-01-15T00:00:00"}, "startingTimestamp is '2026-01-15T00:00:00'"),
         ({"startingtimestamp": "5", "endingtimestamp": "5"}, "the range is empty"),
+        ({"startingoffsets": "latest"}, "the range is empty: a batch read cannot begin at the end"),
+        ({"endingoffsets": "earliest"}, "the range is empty: a batch read cannot"),
         ({"minpartitions": "0"}, "minPartitions is '0': give a whole number from 1"),
         ({"pullbatchsize": "2k"}, "pullBatchSize is '2k'"),
         ({"failondataloss": "maybe"}, "failOnDataLoss is 'maybe': give true or false"),

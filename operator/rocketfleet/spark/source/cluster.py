@@ -11,12 +11,15 @@ import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from rocketfleet.client import broker_groups, broker_members, broker_offsets
+from rocketfleet.client.broker_messages import pull_request
 from rocketfleet.client.errors import GroupNotExist, NoPermission, NoRoute, RocketMQError
 from rocketfleet.client.routes import subscribe_queues
+from rocketfleet.consumer.subscription import ALL
 from rocketfleet.spark.source.errors import SourceError
 from rocketfleet.spark.source.offsets import EARLIEST, LATEST, Offsets, nested
 from rocketfleet.spark.source.options import Position, Where
 from rocketfleet.wire.bodies import ConsumerData, ConsumeType, HeartbeatData, SubscriptionGroupConfig
+from rocketfleet.wire.sysflag import PULL_SUBSCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -67,6 +70,22 @@ class Cluster:
             return max(0, await broker_offsets.max_offset(self._client.remoting, self._reader(queue), queue))
 
         return await self._each(queues, ask)
+
+    async def latest_if_there(
+        self, queues: Iterable[MessageQueue]
+    ) -> tuple[Offsets, dict[MessageQueue, RocketMQError]]:
+        """The same for those whose broker answers, and why others' did not: one that is away holds up no other."""
+        errors: dict[MessageQueue, RocketMQError] = {}
+
+        async def ask(queue: MessageQueue) -> int | None:
+            try:
+                return max(0, await broker_offsets.max_offset(self._client.remoting, self._reader(queue), queue))
+            except RocketMQError as error:
+                errors[queue] = error
+                return None
+
+        found = await self._each(queues, ask)
+        return {queue: offset for queue, offset in found.items() if offset is not None}, errors
 
     async def since(self, queues: Iterable[MessageQueue], timestamp: int) -> Offsets:
         """The first message stored at or after a time; the queue's end if there is none."""
@@ -166,10 +185,18 @@ class Cluster:
 
         async def write(queue: MessageQueue) -> None:
             update = broker_offsets.update_first_offset if queue in first else broker_offsets.update_offset
+            remoting, offset = self._client.remoting, offsets[queue]
             try:
-                await update(
-                    self._client.remoting, self._client.master(queue.broker), self._group, queue, offsets[queue]
+                address = self._client.master(queue.broker)
+                if await update(remoting, address, self._group, queue, offset):
+                    return
+                # The group was reset, and the broker drops offsets until a pull has taken note of it.
+                note = pull_request(
+                    self._group, queue, offset, max_messages=1, sys_flag=PULL_SUBSCRIPTION, subscription=ALL
                 )
+                await remoting.call(address, note)
+                if not await update(remoting, address, self._group, queue, offset):
+                    failed[queue] = RocketMQError("a reset of the group is under way")
             except RocketMQError as error:
                 failed[queue] = error
 

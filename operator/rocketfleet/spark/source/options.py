@@ -163,6 +163,10 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         raise SourceError(f"subExpression: {error}") from None
     starting = _position(options, "starting", Where.LATEST if streaming else Where.EARLIEST)
     ending = _position(options, "ending", Where.LATEST)
+    if not streaming and (starting.where is Where.LATEST or ending.where is Where.EARLIEST):
+        raise SourceError(
+            "the range is empty: a batch read cannot begin at the end of the queues or end where they begin"
+        )
     if None not in (starting.timestamp, ending.timestamp) and starting.timestamp >= ending.timestamp:  # type: ignore[operator]  # neither is None
         raise SourceError(
             f"the range is empty: startingTimestamp {starting.timestamp} is not before "

@@ -181,14 +181,20 @@ async def send_all(producer: Producer, messages: Iterable[Message], most: int) -
         for piece in pieces:
             await send(piece, queue)
 
-    async with asyncio.TaskGroup() as group:
-        for (_, queue), lane in lanes.items():
-            pieces = list(_pieces(lane, most, compressed_from))
-            if queue is not None:
-                group.create_task(in_order(pieces, queue))
-            else:
-                for piece in pieces:
-                    group.create_task(send(piece, None))
+    tasks: list[asyncio.Task[None]] = []
+    for (_, queue), lane in lanes.items():
+        pieces = list(_pieces(lane, most, compressed_from))
+        if queue is not None:
+            tasks.append(asyncio.create_task(in_order(pieces, queue)))
+        else:
+            tasks += [asyncio.create_task(send(piece, None)) for piece in pieces]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def _pieces(lane: list[Message], most: int, compressed_from: int) -> Iterator[list[Message]]:

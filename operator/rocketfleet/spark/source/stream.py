@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 LOOK_AGAIN: Final = 0.2  # seconds: an idle query asks a hundred times a second, and the broker need not hear of it
 ROUTES_AGAIN: Final = 5.0  # seconds after which new queues are looked for
+TRY_AGAIN: Final = 1.0  # seconds for which a cluster in trouble is left alone
 COMMIT_AGAIN: Final = 5.0  # seconds after which a failed write-back is tried again
 
 
@@ -151,6 +152,9 @@ class _DriverState:
         self._routes_at = self._looked_at = float("-inf")
         self._retry_at = float("-inf")
         self._written: Offsets = {}
+        self._trouble_until = float("-inf")
+        self._answered = False
+        self._away: set[str] = set()
         self._compared = False
         self._shrunk: set[MessageQueue] = set()
         self.latest_known: Offsets | None = None
@@ -176,7 +180,22 @@ class _DriverState:
         return self._link.call(self._cluster.latest(self._look_for_queues()))
 
     def following(self, start: Progress, most: int | None, target: Offsets | None) -> Progress:
-        """How far the batch after `start` may go."""
+        """How far the batch after `start` may go: nowhere, while the cluster is in trouble."""
+        if self._clock() < self._trouble_until:
+            return start
+        try:
+            end = self._following(start, most, target)
+        except RocketMQError as error:
+            if not self._answered:
+                raise
+            self._trouble_until = self._clock() + TRY_AGAIN
+            self._routes_at = self._looked_at = float("-inf")
+            _log.warning("nothing can be read at the moment, next try in %g s: %s", TRY_AGAIN, error)
+            return start
+        self._answered = True
+        return end
+
+    def _following(self, start: Progress, most: int | None, target: Offsets | None) -> Progress:
         self._compare(start.offsets)
         self.write_back(start.offsets)
         if is_draining():
@@ -187,10 +206,9 @@ class _DriverState:
             latest = {**latest, **self._beginnings(new)}
         self._check_shrunk(start.offsets, latest)
         offsets, lost = dict(start.offsets), start.lost
-        if any(latest[queue] > offsets.get(queue, -1) for queue in latest):
-            for gone in self._gone(start.offsets, latest):
-                lost += self._lose(gone)
-                offsets[gone.queue] = gone.end
+        for gone in self._gone(start.offsets, latest):
+            lost += self._lose(gone)
+            offsets[gone.queue] = gone.end
         # What is gone takes nothing of the limit, but it is part of the batch: its start stays where it was.
         return Progress(admit(offsets, latest, most), lost)
 
@@ -229,9 +247,9 @@ class _DriverState:
         """After a restart, say where the broker disagrees with the checkpoint."""
         if self._compared:
             return
-        self._compared = True
         here = [queue for queue in self._look_for_queues() if queue in checkpoint]
         self._prepare_group(here)
+        self._compared = True
         if not self._options.commit_offsets:
             return
         stored = self._link.call(self._cluster.committed(here))
@@ -246,17 +264,20 @@ class _DriverState:
                 )
 
     def _latest(self) -> Offsets:
+        """Where the queues end whose broker answers. The others have nothing new until it does."""
         now = self._clock()
         if self.latest_known is None or now >= self._looked_at + LOOK_AGAIN:
-            try:
-                self.latest_known = self._link.call(self._cluster.latest(self._look_for_queues()))
-            except RocketMQError as error:
-                if self.latest_known is None:
-                    raise
-                # A broker that is away for a moment: the query waits for it rather than ending.
-                _log.warning("the ends of the queues could not be read, next try soon: %s", error)
-                self._routes_at = float("-inf")
-            self._looked_at = self._clock()
+            queues = self._look_for_queues()
+            found, errors = self._link.call(self._cluster.latest_if_there(queues))
+            if errors and not found:
+                raise next(iter(errors.values()))
+            away = {queue.broker: error for queue, error in errors.items()}
+            for broker in away.keys() - self._away:
+                _log.warning("%s does not answer, its queues wait: %s", broker, away[broker])
+            if away:
+                self._routes_at = min(self._routes_at, now - ROUTES_AGAIN + TRY_AGAIN)  # it may come back elsewhere
+            self._away = set(away)
+            self.latest_known, self._looked_at = found, self._clock()
         return self.latest_known
 
     def _look_for_queues(self) -> tuple[MessageQueue, ...]:
@@ -293,8 +314,9 @@ class _DriverState:
             if start.get(queue, 0) <= end or queue in self._shrunk:
                 continue
             sentence = (
-                f"{queue} ends at offset {end}, but the checkpoint is at {start[queue]}: was the topic deleted and "
-                "created again? Begin with a new checkpointLocation, or set failOnDataLoss to false to wait for it"
+                f"{queue} ends at offset {end}, but the checkpoint is at {start[queue]}: the topic was deleted and "
+                "created again, or its broker lost messages; begin with a new checkpointLocation, or set "
+                "failOnDataLoss to false to wait for that offset"
             )
             if self._options.fail_on_data_loss and self._cluster.has_master(queue):
                 raise SourceError(sentence)
@@ -304,6 +326,8 @@ class _DriverState:
     def _gone(self, start: Offsets, latest: Offsets) -> list[QueueRange]:
         """What the next batch would begin with and is there no longer."""
         behind = [queue for queue, end in latest.items() if start.get(queue, end) < end]
+        if not behind:
+            return []
         begin = self._link.call(self._cluster.earliest(behind))
         gone = [QueueRange(queue, start[queue], min(begin[queue], latest[queue])) for queue in behind]
         return [one for one in gone if one.size > 0]
