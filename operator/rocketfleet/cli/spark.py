@@ -70,11 +70,12 @@ def submit(
     from rocketfleet.spark.pipeline_loading import PipelineError, load_pipeline
     from rocketfleet.spark.submit import run
 
+    chosen = _settings(settings)
     try:
         import pyspark  # noqa: F401 - only whether it is there
     except ModuleNotFoundError:
         raise click.ClickException("Spark is not installed: pip install 'rocketfleet[spark]'") from None
-    submission = Submission(name or pipeline, master, _settings(settings), log_level, ship, drain_timeout)
+    submission = Submission(name or pipeline, master, chosen, log_level, ship, drain_timeout)
     try:
         run(load_pipeline(pipeline), arguments, submission, lambda words: click.echo(words, err=True))
     except (PipelineError, PipelineFailed) as error:
