@@ -5,7 +5,7 @@ import time
 
 import pytest
 from tests.cluster.images import Images
-from tests.cluster.kube import GROUPS, Kube, name_of, until
+from tests.cluster.kube import GROUPS, CommandError, Kube, name_of, until
 from tests.cluster.operator_release import CRD, NAMESPACE, Release
 from tests.cluster.scene import GROUP, QUEUES, Scene
 
@@ -69,20 +69,46 @@ def test_the_scale_subresource_is_what_an_autoscaler_needs(kube: Kube, scene: Sc
 
 
 def test_a_second_scaler_is_refused_with_a_sentence(kube: Kube, scene: Scene) -> None:
-    """What an HPA does: it writes the number through the scale subresource."""
+    """Whoever writes the number is told why not; a real HPA already fails to read one, and says so itself."""
     scene.open()
     manifest = scene.manifest(autoscaling={"minReplicas": 1, "maxReplicas": 4, "targetLag": 10_000})
     del manifest["spec"]["replicas"]
     scene.apply(manifest)
     scene.settle(1)
+    sentence = "remove replicas and any HorizontalPodAutoscaler that writes it"
+    with pytest.raises(CommandError, match=sentence):
+        kube.kubectl("scale", "-n", scene.name, f"cg/{GROUP}", "--replicas=3")
     path = f"{GROUPS}/namespaces/{scene.name}/consumergroups/{GROUP}/scale"
-    scale = kube.get(path)
-    assert scale is not None
-    scale["spec"]["replicas"] = 3
-    status, answer = kube.call("PUT", path, scale, content_type="application/json")
+    written = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": GROUP, "namespace": scene.name},
+        "spec": {"replicas": 3},
+    }
+    status, answer = kube.call("PUT", path, written, content_type="application/json")
     assert status == 422, answer
-    assert "remove replicas and any HorizontalPodAutoscaler that writes it" in str(answer)
+    assert sentence in str(answer)
+
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": GROUP},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "rocketfleet.io/v1alpha1", "kind": "ConsumerGroup", "name": GROUP},
+            "minReplicas": 2,
+            "maxReplicas": 3,
+        },
+    }
+    kube.apply(scaler, namespace=scene.name)
+
+    def gave_up() -> bool:
+        hpa = kube.get(f"/apis/autoscaling/v2/namespaces/{scene.name}/horizontalpodautoscalers/{GROUP}")
+        conditions = (hpa or {}).get("status", {}).get("conditions", [])
+        return any(one["reason"] == "FailedGetScale" and ".spec.replicas" in one["message"] for one in conditions)
+
+    until(gave_up, "the HPA to say that it cannot read a number of replicas", 90.0)
     assert "replicas" not in scene.group["spec"]
+    assert len(scene.pods()) == 1
     scene.delete()
     scene.nothing_left()
 
