@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import click
 
+from rocketfleet.cli.spark_driver import driver
+from rocketfleet.cli.spark_executor import executor
 from rocketfleet.spark.submit import PipelineFailed, Submission
 
 
 @click.group()
 def spark() -> None:
     """Run pipelines on Spark, with the data source rocketmq."""
+
+
+spark.add_command(driver)
+spark.add_command(executor)
 
 
 def _settings(given: tuple[str, ...]) -> dict[str, str]:

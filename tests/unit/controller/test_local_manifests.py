@@ -190,7 +190,7 @@ def test_variables_are_resolved_as_the_kubelet_does(tmp_path: Path) -> None:
     [
         ({"command": []}, "no command"),
         ({"env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}]}, "Secret no with k"),
-        ({"env": [{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]}, "only in a cluster"),
+        ({"env": [{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}]}, "only in a cluster"),
         ({"env": [{"name": "X", "valueFrom": {"resourceFieldRef": {}}}]}, "only in a cluster"),
     ],
 )

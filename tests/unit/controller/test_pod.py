@@ -241,7 +241,8 @@ def test_the_worker_s_image_and_code() -> None:
     ("spec", "sentence"),
     [
         ({"engine": "Container", "worker": None}, "needs an image"),
-        ({"engine": "Spark", "spark": {"pipeline": "a:b"}}, "Spark"),
+        ({"engine": "Spark", "worker": None}, "needs spec.spark"),
+        ({"engine": "Spark", "worker": None, "spark": {"pipeline": "a:b", "checkpoint": "/c"}}, "no image with Spark"),
         ({"worker": None}, "needs spec.worker"),
     ],
 )
