@@ -110,7 +110,7 @@ ENGINE: tuple[Rule, ...] = (
     ),
     _spec(
         "spark-given",
-        "engine Spark needs a pipeline: give spark.pipeline",
+        "engine Spark needs a pipeline: give spark.pipeline and spark.checkpoint",
         "self.engine != 'Spark' || has(self.spark)",
         lambda spec: spec.engine is not Engine.SPARK or spec.spark is not None,
         ".spark",
