@@ -66,6 +66,20 @@ def provide_images(kind: str | None) -> Images:
     return images
 
 
+def provide_spark_image(kind: str | None) -> str:
+    """The image of Spark drivers and executors: only for the tests that need it, for it is large."""
+    base = _bases()[1]
+    sources = [ROOT / "Dockerfile", ROOT / "pyproject.toml", *_files(ROOT / "operator")]
+    image = f"{os.environ.get('E2E_REGISTRY', 'rocketfleet')}/spark:e2e-{digest(sources, _identity(base))}"
+    if not _exists(image):
+        _build_ours({"spark": image}, base, spark=True)
+    if kind is not None:
+        _run(str(programs() / "kind"), "load", "docker-image", image, "--name", kind)
+    elif os.environ.get("E2E_REGISTRY"):
+        _run("docker", "push", image)
+    return image
+
+
 def digest(files: Iterable[Path], *more: str) -> str:
     """A short name for the content of files."""
     state = hashlib.sha256("\0".join(more).encode())
@@ -86,13 +100,13 @@ def _bases() -> tuple[str, str]:
     return given[0] or PYTHON_BASE, given[1] or JAVA_BASE
 
 
-def _build_ours(targets: dict[str, str], base: str) -> None:
+def _build_ours(targets: dict[str, str], base: str, *, spark: bool = False) -> None:
     with tempfile.TemporaryDirectory(dir=cache_directory()) as directory:
         context = Path(directory)
         for name in ("Dockerfile", ".dockerignore", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(ROOT / name, context)
         shutil.copytree(ROOT / "operator", context / "operator", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(_wheels(), context / "wheels")
+        shutil.copytree(_wheels(spark=spark), context / "wheels")
         pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
         _run(*pip, "--wheel-dir", str(context / "wheels"), str(ROOT))
         for target, tag in targets.items():
@@ -102,14 +116,20 @@ def _build_ours(targets: dict[str, str], base: str) -> None:
             )  # fmt: skip
 
 
-def _wheels() -> Path:
-    """The wheels of all that the operator needs, from the cache or the package index."""
+def _wheels(*, spark: bool = False) -> Path:
+    """The wheels of all that the operator needs, and Spark's, from the cache or the package index."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["operator"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["operator"], *(extras["spark"] if spark else ())]
     directory = cache_directory() / f"wheels-{hashlib.sha256(' '.join(sorted(wanted)).encode()).hexdigest()[:12]}"
     if not directory.exists():
         part = directory.with_suffix(f".{os.getpid()}.part")
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+        part.mkdir()
+        if spark:  # there is no wheel of it to download; what is made here is for any Python
+            (pyspark,) = [one for one in extras["spark"] if one.startswith("pyspark")]
+            wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+            _run(*wheel, "--wheel-dir", str(part), pyspark)
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--find-links", str(part)]
         _run(*pip, "--python-version", TARGET_PYTHON, "--dest", str(part), *wanted)
         part.rename(directory)
     return directory

@@ -88,6 +88,10 @@ class EngineScene(GroupScene):
         """The bodies in the sink, of batches that are done."""
         return Counter(row["body"].decode() for row in self._rows())
 
+    def sent_is_sunk(self) -> bool:
+        """Whether nothing that was sent is missing in the sink."""
+        return set(self.sent) <= set(self.sunk())
+
     def stands(self) -> dict[MessageQueue, int]:
         """For each queue, the offset after the last message in the sink."""
         found: dict[MessageQueue, int] = {}

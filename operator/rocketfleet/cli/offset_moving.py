@@ -57,6 +57,12 @@ async def move_offsets(
     change = plan_change(reading.offsets(), asked)
     if how.output == "table":
         _show_preview(place.group, change)
+    if opened.group.spec.engine.value == "Spark":
+        click.echo(
+            "a Spark group goes on by its checkpoint, and writes that back over these offsets: give spark.checkpoint "
+            "another place before the group runs again",
+            err=True,
+        )
     if how.dry_run or not change.to_write:
         if refusal is not None:
             click.echo(f"now it would be refused: {refusal}", err=True)

@@ -38,7 +38,8 @@ def command(environment: Mapping[str, str], spark_home: Path) -> list[str]:
             f"{', '.join(missing)} are not set: this command is for pods that Spark's Kubernetes scheduler makes"
         )
     memory = environment["SPARK_EXECUTOR_MEMORY"]
-    classpath = [f"{spark_home}/jars/*", *filter(None, (environment.get("SPARK_EXTRA_CLASSPATH"),))]
+    before, after = environment.get("SPARK_CLASSPATH"), environment.get("SPARK_EXTRA_CLASSPATH")
+    classpath = [*filter(None, (before, f"{spark_home}/jars/*", after))]
     return [
         _java(environment),
         *_java_options(environment),

@@ -76,8 +76,10 @@ class FakeKube:
 
 def opened(kube: bool = True, **spec: Any) -> Any:
     model = SimpleNamespace(value=spec.pop("model", "Clustering"))
+    engine = SimpleNamespace(value=spec.pop("engine", "Worker"))
     group = SimpleNamespace(
-        spec=SimpleNamespace(message_model=model, suspend=spec.pop("suspend", False)), key=("shop", "orders")
+        spec=SimpleNamespace(message_model=model, engine=engine, suspend=spec.pop("suspend", False)),
+        key=("shop", "orders"),
     )
     return SimpleNamespace(group=group, kube=FakeKube() if kube else None)
 
@@ -244,3 +246,10 @@ def test_the_operator_is_told_that_it_was_on_purpose(capsys: pytest.CaptureFixtu
     assert move(FakePlace(), {A: 50}, where) == 0  # the offsets are where they should be
     assert "no patches for you" in capsys.readouterr().err
     assert move(FakePlace(), {A: 50}, opened(kube=False)) == 0
+
+
+def test_of_a_spark_group_it_is_said_that_the_checkpoint_wins(capsys: pytest.CaptureFixture[str]) -> None:
+    for engine, warned in (("Spark", True), ("Worker", False)):
+        place = FakePlace()
+        assert move(place, dict.fromkeys(place.stored, 0), opened(engine=engine), dry_run=True) == 0
+        assert ("spark.checkpoint" in capsys.readouterr().err) is warned

@@ -7,7 +7,7 @@ import pytest
 
 from rocketfleet.api.allocation import Strategy
 from rocketfleet.api.manifest import Documents, read_documents
-from rocketfleet.api.spec import ConsumeFromWhere, ConsumeMode, Engine, MessageModel
+from rocketfleet.api.spec import ConsumeFromWhere, ConsumeMode, Engine, MessageModel, Spark
 
 ROOT = Path(__file__).resolve().parents[3]
 MANIFESTS = sorted((ROOT / "examples" / "manifests").glob("*.yaml"))
@@ -19,10 +19,11 @@ GROUPS = [group for documents in READ.values() for group in documents.groups]
 def test_it_is_complete(documents: Documents) -> None:
     (group,) = documents.groups
     assert group.spec.cluster.name_servers == ["rocketmq:9876"]
-    worker = group.spec.worker
-    if worker is not None and worker.code_config_map is not None:
-        code = documents.config_maps["default", worker.code_config_map]
-        module, _, function = worker.handler.partition(":")
+    program = group.spec.program
+    if program is not None and program.code_config_map is not None:
+        code = documents.config_maps["default", program.code_config_map]
+        named = program.pipeline if isinstance(program, Spark) else program.handler
+        module, _, function = named.partition(":")
         defined = [node.name for node in ast.parse(code[f"{module}.py"]).body if isinstance(node, ast.FunctionDef)]
         assert function in defined
     if group.spec.cluster.credentials is not None:

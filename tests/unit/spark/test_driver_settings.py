@@ -16,7 +16,7 @@ from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.setting_values import SettingsError
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
-TEMPLATE = {"spec": {"containers": [{"name": "executor", "image": "s:1"}]}}
+TEMPLATE = {"spec": {"containers": [{"name": "executor", "image": "s:1", "imagePullPolicy": "Never"}]}}
 
 
 def content(**spark: Any) -> dict[str, Any]:
@@ -106,6 +106,7 @@ def test_in_a_pod_executors_are_pods_that_the_driver_s_owns(tmp_path: Path) -> N
     assert conf["spark.executor.instances"] == "4"
     assert conf["spark.kubernetes.driver.pod.name"] == "orders-0"
     assert conf["spark.kubernetes.container.image"] == "s:1"
+    assert conf["spark.kubernetes.container.image.pullPolicy"] == "Never"
     assert conf["spark.kubernetes.namespace"] == "shop"
     assert conf["spark.driver.host"] == "10.0.0.7"
     assert conf["spark.kubernetes.executor.podTemplateFile"] == str(template)

@@ -30,6 +30,12 @@ def test_it_is_java_with_spark_s_own_backend() -> None:
     assert len(given) == 7
 
 
+def test_what_is_given_before_and_after_spark_s_own_jars_stays_there() -> None:
+    more = {"SPARK_CLASSPATH": "/first.jar", "SPARK_EXTRA_CLASSPATH": "/last.jar"}
+    made = command(GIVEN | more, Path("/spark"))
+    assert made[made.index("-cp") + 1] == "/first.jar:/spark/jars/*:/last.jar"
+
+
 def test_elsewhere_it_says_where_it_belongs() -> None:
     with pytest.raises(NotInAPod, match="SPARK_DRIVER_URL"):
         command({}, Path("/spark"))

@@ -236,14 +236,14 @@ class Driver:
         except queries.NotAWriter as error:
             raise Failed(str(error), exit_codes.SETTINGS) from None
         except (Exception, SystemExit) as error:
-            raise self._failed(error, f"{settings.spark.pipeline} failed") from error
+            raise self._failed(error, settings.spark.pipeline) from error
         self._member, self.phase = member, Phase.RUNNING
         _log.info("the query of group %s runs; its checkpoint is %s", settings.group, settings.spark.checkpoint)
         while not self._stop.wait(LOOK_SECONDS):
             self._look(query, directory)
             if not query.is_active:
                 self._save(member, COMMIT_PATIENCE)
-                raise self._failed(query.error, "the query ended by itself")
+                raise self._failed(query.error, "the query")
             member.tend(self.standing.done)
         return self._drain(query, member, directory)
 
@@ -297,10 +297,10 @@ class Driver:
     def _failed(self, error: BaseException | None, what: str) -> Failed:
         """What to say of an error of the query's or the pipeline's."""
         if error is None:
-            return Failed(f"{what} without an error: a group's query has to go on for ever")
+            return Failed(f"{what} ended by itself, without an error: a group's query has to go on for ever")
         said = sentence_for(error) if isinstance(error, Exception) else None
         if said is None:
-            _log.error("%s", what, exc_info=error)
+            _log.error("%s failed", what, exc_info=error)
             said = _brief(what, error)
         return Failed(said)
 

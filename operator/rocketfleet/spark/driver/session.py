@@ -39,6 +39,7 @@ class Place:
 
     executor_template: Path | None = None  # in a pod, with executors in pods of their own
     executor_image: str | None = None
+    executor_pull_policy: str | None = None
     pod_name: str | None = None
     pod_ip: str | None = None
     namespace: str | None = None
@@ -48,10 +49,12 @@ class Place:
 
 def place_in(environment: Mapping[str, str], executor_template: Path | None, path: Path | None) -> Place:
     """The place, as the pod's environment tells it."""
+    executor = {} if executor_template is None else _executor_in(executor_template)
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     return Place(
         executor_template=executor_template,
-        executor_image=None if executor_template is None else _image_in(executor_template),
+        executor_image=executor.get("image"),
+        executor_pull_policy=executor.get("imagePullPolicy"),
         pod_name=environment.get("POD_NAME"),
         pod_ip=environment.get("POD_IP"),
         namespace=environment.get("POD_NAMESPACE"),
@@ -97,7 +100,9 @@ def _in_pods(place: Place, template: Path) -> dict[str, str]:
             "master k8s needs POD_NAME, POD_IP and POD_NAMESPACE in the driver's environment, and an image in the "
             "executors' template"
         )
+    pulling = {"spark.kubernetes.container.image.pullPolicy": place.executor_pull_policy or ""}
     return {
+        **(pulling if place.executor_pull_policy else {}),
         "spark.kubernetes.namespace": place.namespace,
         "spark.kubernetes.container.image": place.executor_image,
         "spark.kubernetes.driver.pod.name": place.pod_name,
@@ -124,13 +129,13 @@ def _mebibytes(conf: Mapping[str, str]) -> int:
     return max(1, round(int(found[1]) * _MIB[found[2].lower()]))
 
 
-def _image_in(template: Path) -> str | None:
-    """The image of the executor's container: Spark wants it as a setting."""
+def _executor_in(template: Path) -> dict[str, str]:
+    """The executor's container in the template: what Spark takes from settings alone, its image, stands there too."""
     try:
         containers = json.loads(template.read_bytes())["spec"]["containers"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SettingsError(f"{template} is not a pod template in JSON: {error}") from error
-    return next((one.get("image") for one in containers if one.get("name") == EXECUTOR_CONTAINER), None)
+    return next((one for one in containers if one.get("name") == EXECUTOR_CONTAINER), {})
 
 
 def _bracketed(host: str) -> str:
