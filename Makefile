@@ -46,8 +46,8 @@ e2e: jars ## end to end on a kind cluster, or on the one of KUBECONFIG; ARGS="-m
 bench: jars ## the benchmarks, each against a peer measured in the same run
 	@for b in decode allocate produce consume lag_sweep; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
 
-bench-spark: $(SPARK) jars ## the benchmark of the Spark data source
-	@$(BIN)/python bench/spark_read.py
+bench-spark: $(SPARK) jars ## the benchmarks of the Spark data source and of the lag analytics, up to 100 M samples
+	@for b in spark_read lag_analytics; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
 
 check: $(DEV) ## formatting, lint, types, layers, and the project's own rules
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting: run 'make fmt'" >&2; exit 1; }
