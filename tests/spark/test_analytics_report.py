@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 from examples.spark.make_lag_history import write
+from tests.spark.test_standalone import Standalone, standalone  # noqa: F401 - a fixture
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, master: str = "local[2]") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     environment.pop("PYSPARK_PYTHON", None)
     settings = [
         "--master",
-        "local[2]",
+        master,
         "--conf",
         "spark.driver.memory=768m",
         "--conf",
@@ -58,3 +59,16 @@ def test_a_missing_history_is_one_sentence(tmp_path: Path) -> None:
     assert "Error: there is no directory" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.timeout(900)
+def test_on_a_cluster_it_says_the_same(tmp_path: Path, standalone: Standalone) -> None:  # noqa: F811 - the fixture
+    asyncio.run(write(tmp_path / "history", days=0.5))
+    told = []
+    for master in ("local[2]", standalone.master):
+        floors = tmp_path / f"floors-{len(told)}.json"
+        settings = ("--conf", "spark.executor.memory=512m")
+        done = run("--history", str(tmp_path / "history"), "--recommend", str(floors), *settings, master=master)
+        assert done.returncode == 0, done.stderr
+        told.append(floors.read_text())
+    assert told[0] == told[1]

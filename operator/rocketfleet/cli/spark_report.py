@@ -87,7 +87,7 @@ def report(
 ) -> None:
     """Report on the lag of all groups in a history.
 
-    The history is what the operator keeps with --lag-history-directory or --lag-history-topic. Secrets for a topic come
+    The history is what the operator keeps with --lag-history-dir or --lag-history-topic. Secrets for a topic come
     from the environment (ROCKETFLEET_ACCESS_KEY, ROCKETFLEET_SECRET_KEY).
 
     Exit codes: 0 done, 1 failed with the sentence that is shown.

@@ -53,8 +53,8 @@ def _whole(queues: DataFrame) -> DataFrame:
     # The earliest lag and the latest, and of the same time the larger: members of a broadcasting group are all seen at
     # once. One number says both, so that it does not matter which row comes first.
     most = f.lit((1 << _LAG_BITS) - 1)
-    earliness = _milliseconds("first_time") + (most - f.least("lag_first", most))
-    recency = _milliseconds("last_time") + f.least("lag_last", most)
+    earliness = _milliseconds("lag_first_time") + (most - f.least("lag_first", most))
+    recency = _milliseconds("lag_last_time") + f.least("lag_last", most)
     whole = queues.groupBy("window_start", *QUEUE).agg(
         f.sum("samples").alias("samples"),
         f.sum("produced").alias("_produced"),
@@ -70,7 +70,7 @@ def _whole(queues: DataFrame) -> DataFrame:
         f.max(f.col("rewound").cast("int")).alias("rewound"),
         # Members of a broadcasting group are seen at the same looks; owners that take turns never are.
         ((f.min("last_time") == f.max("last_time")) | (f.min("first_time") == f.max("first_time"))).alias("_at_once"),
-        (f.unix_micros(f.max("last_time")) - f.unix_micros(f.min("first_time"))).alias("_us"),
+        (f.unix_micros(f.max("lag_last_time")) - f.unix_micros(f.min("lag_first_time"))).alias("_us"),
         f.count("*").alias("_rows"),
     )
     return whole.withColumns(

@@ -11,6 +11,7 @@ unknown, which is null and never 0.
 | `consumed`, `consume_us` | messages that the group went forward, and in how many microseconds |
 | `produce_rate`, `consume_rate` | the same as messages a second |
 | `lag_first`, `lag_last`, `lag_min`, `lag_max`, `lag_mean` | messages that waited |
+| `lag_first_time`, `lag_last_time` | when it was first and last known |
 | `trend` | how the lag changed, messages a second |
 | `seconds_last`, `seconds_max` | how long the oldest message had waited |
 | `drain_seconds` | how long the lag would last at these rates; infinite if it does not shrink |
@@ -57,8 +58,8 @@ def queue_windows(samples: DataFrame, width: int = WIDTH, delay: int = DELAY) ->
         f.max_by(offset, offset_time).alias("_offset_last"),
         f.min(offset).alias("_offset_min"),
         f.max(offset).alias("_offset_max"),
-        f.min(lag_time).alias("_lag_from"),
-        f.max(lag_time).alias("_lag_to"),
+        f.min(lag_time).alias("lag_first_time"),
+        f.max(lag_time).alias("lag_last_time"),
         f.min_by(lag, lag_time).alias("lag_first"),
         f.max_by(lag, lag_time).alias("lag_last"),
         f.min(lag).alias("lag_min"),
@@ -77,7 +78,7 @@ def _figures(seen: DataFrame) -> DataFrame:
     rose = (f.col("_end_min") == f.col("_end_first")) & (f.col("_end_max") == f.col("_end_last"))
     rewound = (f.col("_offset_min") != f.col("_offset_first")) | (f.col("_offset_max") != f.col("_offset_last"))
     end_us, offset_us = span_us("first_time", "last_time"), span_us("_offset_from", "_offset_to")
-    lag_us = span_us("_lag_from", "_lag_to")
+    lag_us = span_us("lag_first_time", "lag_last_time")
     counted = seen.select(
         f.col("window.start").alias("window_start"),
         *QUEUE,
@@ -90,7 +91,9 @@ def _figures(seen: DataFrame) -> DataFrame:
         f.when(~rewound & (offset_us > 0), f.col("_offset_last") - f.col("_offset_first")).alias("consumed"),
         f.when(~rewound & (offset_us > 0), offset_us).alias("consume_us"),
         "lag_first",
+        "lag_first_time",
         "lag_last",
+        "lag_last_time",
         "lag_min",
         "lag_max",
         (f.col("_lag_sum") / f.col("_lag_count")).alias("lag_mean"),
