@@ -46,6 +46,8 @@ RUN install-rocketfleet "[spark]"
 
 FROM runtime AS spark
 USER 0
+# Hadoop's libraries ask who they are, and take no number for an answer.
+RUN grep -q ':65532:' /etc/passwd || echo 'rocketfleet:x:65532:65532:rocketfleet:/tmp:/usr/sbin/nologin' >> /etc/passwd
 RUN command -v java > /dev/null || { apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless && rm -rf /var/lib/apt/lists/*; }
 COPY --from=build-spark /opt/rocketfleet /opt/rocketfleet
 ENV PYSPARK_PYTHON=/opt/rocketfleet/bin/python

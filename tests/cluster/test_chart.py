@@ -67,6 +67,22 @@ def test_named_namespaces_need_no_cluster_wide_binding() -> None:
 
 
 @pytest.mark.core
+def test_spark_drivers_may_make_pods_and_nothing_else() -> None:
+    assert not [role for role in of_kind(rendered(), "Role") if "spark" in role["metadata"]["name"]]
+    manifests = rendered("spark.namespaces={shop}", "spark.serviceAccount=drivers")
+    (role,) = [role for role in of_kind(manifests, "Role") if role["metadata"]["namespace"] == "shop"]
+    assert [rule["resources"] for rule in role["rules"]] == [["pods"]]
+    assert ("drivers", "shop") in {
+        (account["metadata"]["name"], account["metadata"]["namespace"])
+        for account in of_kind(manifests, "ServiceAccount")
+    }
+    (deployment,) = of_kind(manifests, "Deployment")
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--spark-service-account=drivers" in arguments
+    assert any(argument.startswith("--spark-image=rocketfleet/spark:") for argument in arguments)
+
+
+@pytest.mark.core
 def test_one_replica_has_no_disruption_budget() -> None:
     assert of_kind(rendered(), "PodDisruptionBudget")
     assert not of_kind(rendered("replicas=1"), "PodDisruptionBudget")

@@ -9,7 +9,8 @@ CONSUMER = {"name": "consumer", "image": ANYTHING}
 QUEUE = {"topic": "orders", "broker": "broker-a", "queueId": 0}
 NEARBY = {"strategy": "MachineRoomNearby", "memberRooms": ["berlin"]}
 CONFIG = {"strategy": "Config", "assignments": [{"ordinal": 0, "queues": [QUEUE]}]}
-SPARK: dict[str, Any] = {"engine": "Spark", "worker": None, "replicas": None, "spark": {"pipeline": "shop:pipeline"}}
+PIPELINE = {"pipeline": "shop:pipeline", "checkpoint": "/data/checkpoint"}
+SPARK: dict[str, Any] = {"engine": "Spark", "worker": None, "replicas": None, "spark": PIPELINE}
 SCALED: dict[str, Any] = {"replicas": None, "autoscaling": {"maxReplicas": 4, "targetLag": 100}}
 
 
@@ -40,6 +41,10 @@ def _allocation(**allocation: Any) -> dict[str, Any]:
 
 def _worker(**worker: Any) -> dict[str, Any]:
     return {"worker": {"handler": "orders:handle", **worker}}
+
+
+def _spark(**spark: Any) -> dict[str, Any]:
+    return {**SPARK, "spark": {**PIPELINE, **spark}}
 
 
 def _pod(**spec: Any) -> dict[str, Any]:
@@ -88,13 +93,20 @@ WRONG: dict[str, dict[str, Any]] = {
     "spark-only-with-spark": {"spark": SPARK["spark"]},
     "spark-is-one": {**SPARK, "replicas": 3},
     "spark-is-clustering": {**SPARK, "messageModel": "Broadcasting"},
+    "spark-is-concurrent": {**SPARK, "consumeMode": "Orderly"},
+    "spark-has-one-filter": {**SPARK, **_topic(expression="price > 5", type="SQL92")},
     "container-given": {"engine": "Container", "worker": None},
     "one-image": {**_worker(image=ANYTHING), **_pod(containers=[CONSUMER])},
+    "spark-one-image": {**_spark(image=ANYTHING), **_pod(containers=[CONSUMER])},
     "config-has-one-process": {**_worker(processes=2), "allocation": CONFIG},
     "broadcasting-has-one-process": {**_worker(processes=2), "messageModel": "Broadcasting"},
     "grace-beyond-drain": {**_pod(terminationGracePeriodSeconds=30), "shutdown": {"drainTimeoutSeconds": 30}},
     "handler-form": _worker(handler="orders.handle"),
-    "pipeline-form": {**SPARK, "spark": {"pipeline": "shop"}},
+    "pipeline-form": _spark(pipeline="shop"),
+    "spark-path-or-config-map": _spark(path="/app", codeConfigMap="code"),
+    "master-form": _spark(master="yarn"),
+    "trigger-form": _spark(trigger="10s"),
+    "conf-is-spark-s": _spark(conf={"spark.master": "yarn"}),
     "path-or-config-map": _worker(path="/app", codeConfigMap="code"),
     "labels-free": {"template": {"metadata": {"labels": {"rocketfleet.io/mine": "yes"}}}},
     "annotations-free": {"template": {"metadata": {"annotations": {"rocketfleet.io/mine": "yes"}}}},

@@ -48,6 +48,12 @@ class Engine(StrEnum):
     CONTAINER = "Container"
     SPARK = "Spark"
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether our own runtime is in the pod: it has a control port, and says itself what it holds and how far it
+        is. Somebody's own consumer is only seen from outside."""
+        return self is not Engine.CONTAINER
+
 
 class ExpressionType(StrEnum):
     TAG = "Tag"
@@ -268,7 +274,12 @@ class Spark(Model):
     """Engine Spark: a pipeline as a consumer group."""
 
     pipeline: Annotated[
-        str, Field(max_length=255, description="The function that makes the stream's query: module:function.")
+        str,
+        Field(
+            max_length=255,
+            description="The function that makes a query out of the group's messages: module:function. It gets them as "
+            "a streaming DataFrame and returns a DataStreamWriter that is not started.",
+        ),
     ]
     image: Annotated[
         str | None,
@@ -276,17 +287,51 @@ class Spark(Model):
             min_length=1, max_length=512, description="Image with the pipeline. Default: the operator's Spark image."
         ),
     ] = None
-    master: Annotated[str, Field(min_length=1, max_length=255, description="local[*], spark://… or k8s.")] = "local[*]"
+    path: Annotated[
+        str | None,
+        Field(min_length=1, max_length=1024, description="Directory of the pipeline's module, in the image."),
+    ] = None
+    code_config_map: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=253,
+            description="A ConfigMap with the pipeline's module, one key a file. It goes together with any image.",
+        ),
+    ] = None
+    master: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=255,
+            description="local[*] or local[N]: in the driver's pod. k8s: in pods of their own, through Spark's "
+            "scheduler. spark://host:port: in a standalone cluster.",
+        ),
+    ] = "local[*]"
     executors: Annotated[int, Field(ge=1, le=1000, description="Executors, where the master is not local.")] = 1
     conf: Annotated[
         dict[str, Annotated[str, Field(max_length=4096)]] | None,
         Field(max_length=128, description="Spark's own settings."),
     ] = None
     trigger: Annotated[
-        str | None, Field(min_length=1, max_length=64, description="How often a batch is made, as '10 seconds'.")
+        str | None,
+        Field(
+            min_length=1,
+            max_length=64,
+            description="How often a batch is made, as 10 seconds. Default: as soon as the one before it is done.",
+        ),
     ] = None
     checkpoint: Annotated[
-        str | None, Field(min_length=1, max_length=1024, description="Where the stream keeps its checkpoint: a URL.")
+        str,
+        Field(
+            min_length=1,
+            max_length=1024,
+            description="Where the query keeps what it has done: a URL or a directory that outlives the pod.",
+        ),
+    ]
+    max_offsets_per_trigger: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000_000_000, description="Messages a batch, at most. Default: all that there are."),
     ] = None
 
 
@@ -380,6 +425,11 @@ class ConsumerGroupSpec(Model):
         DeletionPolicy,
         Field(description="What becomes of the group and its offsets at the broker when the object is deleted."),
     ] = DeletionPolicy.RETAIN
+
+    @property
+    def program(self) -> Worker | Spark | None:
+        """What our runtime runs in the pods: the section of the engine. None: a consumer of somebody's own."""
+        return {Engine.WORKER: self.worker, Engine.SPARK: self.spark, Engine.CONTAINER: None}[self.engine]
 
 
 __all__ = ["Allocation", "ConsumerGroupSpec", "Engine", "Template"]

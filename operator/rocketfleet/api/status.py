@@ -72,6 +72,20 @@ class Member(Model):
     lag: Annotated[int | None, Field(description="Messages not yet consumed in its queues.")] = None
 
 
+class SparkProgress(Model):
+    """How a Spark group's query gets on. What is not known is left out."""
+
+    batch: Annotated[int | None, Field(description="The number of the last batch that is done.")] = None
+    messages: Annotated[int | None, Field(description="Messages in it.")] = None
+    messages_per_second: Annotated[float | None, Field(description="Messages a second that it processed.")] = None
+    seconds: Annotated[float | None, Field(description="How long it took.")] = None
+    executors: Annotated[int | None, Field(description="Executors that the driver has.")] = None
+    lost: Annotated[int | None, Field(description="Messages that were gone before they could be read.")] = None
+    completed_at: Annotated[
+        str | None, Field(description="When it was done.", json_schema_extra={"format": "date-time"})
+    ] = None
+
+
 class ScalingDecision(Model):
     """A change of the number of replicas that autoscaling made."""
 
@@ -141,6 +155,7 @@ class ConsumerGroupStatus(Model):
     ready_summary: Annotated[str | None, Field(description="Ready of desired, for kubectl get.")] = None
     lag: Annotated[Lag | None, Field(description="How far behind the group is.")] = None
     autoscaling: Annotated[Scaling | None, Field(description="What autoscaling has decided.")] = None
+    spark: Annotated[SparkProgress | None, Field(description="Engine Spark: how the query gets on.")] = None
     members: Annotated[
         list[Member] | None, Field(max_length=MOST_MEMBERS, description="The members, ours and guests.")
     ] = None

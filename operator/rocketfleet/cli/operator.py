@@ -66,6 +66,18 @@ def _cluster(name_servers: str, tls: bool, ca_file: Path | None) -> ClientConfig
     help="The image of workers whose ConsumerGroup names none.",
 )
 @click.option(
+    "--spark-image",
+    default="",
+    envvar="ROCKETFLEET_SPARK_IMAGE",
+    help="The image of Spark drivers and their executors, whose ConsumerGroup names none.",
+)
+@click.option(
+    "--spark-service-account",
+    default="",
+    envvar="ROCKETFLEET_SPARK_SERVICE_ACCOUNT",
+    help="The service account of Spark drivers with executors in pods (master k8s), in the namespace of their group.",
+)
+@click.option(
     "--image-pull-policy",
     type=click.Choice(["Always", "IfNotPresent", "Never"]),
     envvar="ROCKETFLEET_IMAGE_PULL_POLICY",
@@ -197,6 +209,8 @@ def _cluster(name_servers: str, tls: bool, ca_file: Path | None) -> ClientConfig
 def operator(
     namespaces: tuple[str, ...],
     worker_image: str,
+    spark_image: str,
+    spark_service_account: str,
     image_pull_policy: str | None,
     image_pull_secrets: tuple[str, ...],
     workers: int,
@@ -253,6 +267,8 @@ def operator(
     settings = Options(
         defaults=Defaults(
             worker_image=worker_image,
+            spark_image=spark_image,
+            spark_service_account=spark_service_account,
             image_pull_policy=image_pull_policy,
             image_pull_secrets=_names(image_pull_secrets),
         ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from rocketfleet.cli.spark_driver import driver
+from rocketfleet.cli.spark_executor import executor
 from rocketfleet.cli.spark_master import SparkOptions, spark_options
 from rocketfleet.cli.spark_recommend import recommend
 from rocketfleet.cli.spark_report import report
@@ -15,6 +17,8 @@ def spark() -> None:
     """Run pipelines on Spark, with the data source rocketmq, and report on lag."""
 
 
+spark.add_command(driver)
+spark.add_command(executor)
 spark.add_command(report)
 spark.add_command(recommend)
 

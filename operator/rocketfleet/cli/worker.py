@@ -146,7 +146,7 @@ def worker(connection: Connection, **options: Any) -> None:
     The handler is a function of one message, or of a list of them if its parameter is annotated so. When it returns the
     message is done; when it raises, or returns RETRY, the message comes again later.
     """
-    from rocketfleet.worker import lifeline, logs
+    from rocketfleet.worker import last_words, lifeline, logs
 
     line = lifeline.adopt(os.environ)
     logs.configure(options["log_format"], options["log_level"], None if line is None else line.process)
@@ -154,6 +154,8 @@ def worker(connection: Connection, **options: Any) -> None:
         code = _run(connection, options, line)
     except (SettingsError, HandlerError, click.ClickException) as error:
         sentence = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        if line is None:
+            last_words.leave_sentence(options["last_words"], sentence)
         if options["log_format"] == "text":
             raise WrongSettings(sentence) from error
         _log.error("%s", sentence)  # whoever wants JSON wants nothing else

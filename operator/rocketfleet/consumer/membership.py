@@ -41,6 +41,7 @@ class Membership:
         subscriptions: Iterable[Subscription],
         *,
         clock: Callable[[], float],
+        consume_type: ConsumeType = ConsumeType.PUSH,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -54,7 +55,7 @@ class Membership:
         self._awaited_until = -math.inf
         data = ConsumerData(
             group_name=settings.group,
-            consume_type=ConsumeType.PUSH,
+            consume_type=consume_type,
             message_model=settings.message_model,
             consume_from_where=settings.consume_from_where,
             subscription_data_set=tuple(subscription.data for subscription in subscriptions),

@@ -31,6 +31,10 @@ class Verdict(NamedTuple):
     message: str
 
 
+# Reasons that waiting does not mend: they need help from outside.
+_FOR_OTHERS = frozenset(
+    {"BrokerUnreachable", "NoQueues", "ReconcileFailed", "QueuesUnassigned", "PodTrouble", "OtherMembers"}
+)
 NOT_MEASURED = Verdict(Truth.UNKNOWN, "NotMeasured", "The lag is not measured.")
 
 
@@ -79,6 +83,13 @@ def _balanced(group: ConsumerGroup, snapshot: Snapshot) -> Verdict:
         return Verdict(Truth.FALSE, "NoMembers", "There are no members, so nobody owns a queue.")
     if snapshot.ownership is None:
         return Verdict(Truth.UNKNOWN, "NotObserved", "It is not known who owns which queue.")
+    others = _others(group, snapshot)
+    if others:
+        text = (
+            f"Engine Spark reads every queue itself, and others are in the group too: {_names(others)}. Messages go to "
+            "both: give one of them another groupName."
+        )
+        return Verdict(Truth.FALSE, "OtherMembers", text)
     unowned = sum(not snapshot.ownership.owners.get(queue) for queue in queues)
     shared = sum(len(snapshot.ownership.owners.get(queue, ())) > 1 for queue in queues)
     if snapshot.ownership.silent:
@@ -99,6 +110,14 @@ def _balanced(group: ConsumerGroup, snapshot: Snapshot) -> Verdict:
             return Verdict(Truth.FALSE, "QueuesUnassigned", text)
     text = f"Each of {len(queues)} queues has exactly one owner.{_assumed(snapshot)}"
     return Verdict(Truth.TRUE, "EachQueueOwnedOnce", text)
+
+
+def _others(group: ConsumerGroup, snapshot: Snapshot) -> frozenset[str]:
+    """Members of a Spark group that are not ours. Elsewhere guests have their share, and are welcome."""
+    if group.spec.engine is not Engine.SPARK or snapshot.members is None:
+        return frozenset()
+    ours = {client_id for pod in snapshot.pods for client_id in pod.client_ids}
+    return snapshot.members - ours - snapshot.lingering - snapshot.departed
 
 
 def _draining(group: ConsumerGroup, snapshot: Snapshot, now: float) -> Verdict:
@@ -153,6 +172,8 @@ def _ready(
     if len(ordinals) < asked:
         text = f"{len(ordinals)} pods run, not {asked}: more would have no queue to consume from."
         return Verdict(Truth.TRUE, "LimitedByQueues", text)
+    if group.spec.engine is Engine.SPARK:
+        return Verdict(Truth.TRUE, "AllReady", "The driver is ready, and its query reads every queue.")
     text = f"All {len(ordinals)} pods are ready and share the queues.{_assumed(snapshot)}"
     return Verdict(Truth.TRUE, "AllReady", text)
 
@@ -209,8 +230,8 @@ def _assumed(snapshot: Snapshot) -> str:
 def _progressing(ready: Verdict) -> Verdict:
     if ready.status is Truth.TRUE:
         return Verdict(Truth.FALSE, "Settled", "Everything is as the manifest wants it.")
-    if ready.reason in ("BrokerUnreachable", "NoQueues", "ReconcileFailed", "QueuesUnassigned", "PodTrouble"):
-        return Verdict(Truth.FALSE, ready.reason, ready.message)  # it needs help from outside
+    if ready.reason in _FOR_OTHERS:
+        return Verdict(Truth.FALSE, ready.reason, ready.message)
     return Verdict(Truth.TRUE, ready.reason, ready.message)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
-from rocketfleet.api.spec import Engine
+from rocketfleet.api.status import SparkProgress
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.controller.backend import Backend, BackendError, Seen
 from rocketfleet.controller.brokers import BrokerAccess, GroupAccess, Members
@@ -23,6 +23,7 @@ from rocketfleet.controller.group_memory import Asked, Memory
 from rocketfleet.controller.group_preparation import preparation_of
 from rocketfleet.controller.joining import Candidate, with_members
 from rocketfleet.controller.moments import moment_of
+from rocketfleet.controller.pod import NO_DEFAULTS, Defaults
 from rocketfleet.controller.rebalance_tracking import Tracking
 from rocketfleet.controller.revision import revision_of
 from rocketfleet.controller.snapshot import Ownership, Phase, Pod, Snapshot
@@ -49,6 +50,7 @@ class Observation:
     token: str | None = None
     controls: Mapping[str, str] = field(default_factory=dict)  # pod uid → its control port
     joined: frozenset[str] = frozenset()  # uids of pods whose members have all joined
+    progress: SparkProgress | None = None  # of a Spark group's query
     agreed: bool = False  # all members know of each other, and have what they were given
     trouble: str | None = None  # why the brokers could not be asked, as a sentence that stays the same
 
@@ -69,12 +71,16 @@ class Observer:
     """Looks at groups."""
 
     def __init__(
-        self, backend: Backend, brokers: BrokerAccess, workers: WorkerCalls, default_image: str = "rocketfleet"
+        self,
+        backend: Backend,
+        brokers: BrokerAccess,
+        workers: WorkerCalls,
+        defaults: Defaults = NO_DEFAULTS,
     ) -> None:
         self._backend = backend
         self._brokers = brokers
         self._workers = workers
-        self._default_image = default_image
+        self._defaults = defaults
 
     async def look(self, group: ConsumerGroup, memory: Memory, now: float) -> Observation:
         """One look. BackendError if not even the pods can be seen."""
@@ -93,7 +99,7 @@ class Observer:
         departed = _departed(memory, at_brokers.members)
         snapshot = Snapshot(
             pods=pods,
-            revision=revision_of(group, self._default_image),
+            revision=revision_of(group, self._defaults),
             finalizer=FINALIZER in group.metadata.finalizers,
             deleting_since=moment_of(group.metadata.deletion_timestamp),
             prepared=_prepared(group, memory),
@@ -116,6 +122,7 @@ class Observer:
             token=token,
             controls=controls,
             joined=frozenset(uid for uid, answer in assignments.items() if answer.joined),
+            progress=next((answer.progress for answer in assignments.values() if answer.progress is not None), None),
             agreed=_agreed(snapshot, assignments) and not _still_sharing(snapshot, assignments, memory.tracking, now),
             trouble=at_brokers.trouble,
         )
@@ -136,7 +143,7 @@ class Observer:
                 found.access = await self._brokers.of(group, config)
                 found.queues = await found.access.queues()
                 members, found.committed = await asyncio.gather(
-                    found.access.members(with_hosts=any(not _is_worker(group, pod) for pod in pods)),
+                    found.access.members(with_hosts=any(not _is_ours(group, pod) for pod in pods)),
                     found.access.committed(_to_read_back(pods)),
                 )
                 found.members = members
@@ -158,7 +165,7 @@ class Observer:
             except CallFailed:
                 return pod.uid, None
 
-        able = (pod for pod in pods if pod.phase is Phase.RUNNING and _is_worker(group, pod))
+        able = (pod for pod in pods if pod.phase is Phase.RUNNING and _is_ours(group, pod))
         asked = (one(pod) for pod in able if pod.uid in controls)
         return {uid: answer for uid, answer in await asyncio.gather(*asked) if answer is not None}
 
@@ -228,12 +235,12 @@ def _identified(
     memory: Memory,
     now: float,
 ) -> tuple[Pod, ...]:
-    """The pods with their client ids: as a worker says, or as it will; those of others by what the brokers show."""
+    """The pods with their client ids: as our runtime says, or as it will; those of others by what the brokers show."""
     places = {one.pod.uid: one for one in seen}
     known: dict[str, Pod] = {}
     others: list[Candidate] = []
     for pod in pods:
-        if _is_worker(group, pod):
+        if _is_ours(group, pod):
             answer = assignments.get(pod.uid)
             told = None if answer is None else answer.client_ids
             ids = told or pod.client_ids or client_ids_of(group, pod.ordinal, pod.name, pod.uid)
@@ -247,9 +254,9 @@ def _identified(
     return tuple(known[pod.uid] for pod in pods)
 
 
-def _is_worker(group: ConsumerGroup, pod: Pod) -> bool:
-    """Whether our worker runs in it: an engine may have been changed since."""
-    return (pod.engine or group.spec.engine) is Engine.WORKER
+def _is_ours(group: ConsumerGroup, pod: Pod) -> bool:
+    """Whether our own runtime is in it, which says itself what it holds: an engine may have been changed since."""
+    return (pod.engine or group.spec.engine).is_ours
 
 
 def _note_gone(memory: Memory, present: Mapping[str, Pod]) -> None:

@@ -17,6 +17,9 @@ Which pods should go: ordinals beyond the wanted ones, all at once (one by one, 
 of an old revision, one at a time, and the next only when the group is whole again. A pod of an old revision that is not
 well goes first: waiting for it to become well would block the very update that heals it.
 
+A Spark driver reads every queue by itself, whoever else is in the group: it runs beside no other pod, neither another
+driver (they would be at one checkpoint) nor workers, where the engine was changed. All that is there goes first.
+
 With `update.surge` an update begins with an extra pod, whose ordinal is the one after the last; it goes when the last
 of the others has been replaced and is well.
 
@@ -203,6 +206,9 @@ def _outdated_to_go(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[
     idle = [pod for pod in waiting if pod.idle]
     if idle or not waiting or snapshot.reachable is False:
         return idle
+    in_the_way = [pod for pod in waiting if _shuts_out(group, pod)]
+    if in_the_way:
+        return in_the_way  # nobody stands in for it before it is gone
     well = {pod.ordinal for pod in snapshot.pods if pod.ready and not pod.leaving}
     if not wanted - {pod.ordinal for pod in waiting} <= well:
         return []  # one that was replaced is not back yet, or the extra one has not come
@@ -212,7 +218,15 @@ def _outdated_to_go(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[
     return [max(unwell or waiting, key=lambda pod: pod.ordinal)]
 
 
+def _shuts_out(group: ConsumerGroup, pod: Pod) -> bool:
+    """Whether a pod has to be gone before one of the manifest's engine comes: one of the two is a Spark driver."""
+    engine = pod.engine or group.spec.engine
+    return engine is not group.spec.engine and Engine.SPARK in (engine, group.spec.engine)
+
+
 def _create(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[int]) -> Iterator[Action]:
+    if snapshot.pods and (group.spec.engine is Engine.SPARK or any(_shuts_out(group, pod) for pod in snapshot.pods)):
+        return
     taken: set[int | None] = {pod.ordinal for pod in snapshot.pods}
     taken |= {_named_ordinal(group, pod) for pod in snapshot.pods}
     for ordinal in sorted(wanted):

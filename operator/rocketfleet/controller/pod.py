@@ -16,8 +16,9 @@ from math import ceil
 from typing import Any
 
 from rocketfleet.api.consumer_group import API_VERSION, GROUP, KIND, ConsumerGroup
-from rocketfleet.api.spec import GRACE_MARGIN, Engine, MessageModel, Tls, Worker
+from rocketfleet.api.spec import GRACE_MARGIN, Engine, MessageModel, Spark, Tls, Worker
 from rocketfleet.api.template import CONSUMER, Template
+from rocketfleet.controller.executor_pod import TEMPORARY, Manifest, OurPart, executor_template
 from rocketfleet.controller.worker_settings import room_prefix_of, settings_of
 from rocketfleet.worker.setting_table import SETTINGS
 
@@ -27,6 +28,8 @@ REVISION_LABEL = f"{GROUP}/revision"
 ENGINE_LABEL = f"{GROUP}/engine"
 DRAIN_ANNOTATION = f"{GROUP}/drain"
 SETTINGS_ANNOTATION = f"{GROUP}/settings"
+EXECUTOR_ANNOTATION = f"{GROUP}/executor-template"
+EXECUTOR_LABEL = f"{GROUP}/executor-of"
 
 CONTROL_PORT = 9470
 CONTROL_PORT_NAME = "control"
@@ -38,10 +41,10 @@ _CODE = "/opt/rocketfleet-handler"
 _OFFSETS = "/var/lib/rocketfleet"
 _NODE_GONE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _NODE_GONE_SECONDS = 10
+_EXECUTOR_TEMPLATE = "executor.json"
+_COMMANDS = {Engine.WORKER: ["rocketfleet", "worker"], Engine.SPARK: ["rocketfleet", "spark", "driver"]}
 _SETTING_VARIABLES = frozenset(f"ROCKETFLEET_{setting.parameter.upper()}" for setting in SETTINGS)
 _PROBE_KINDS = ("httpGet", "exec", "tcpSocket", "grpc")
-
-Manifest = dict[str, Any]
 
 
 class PodError(ValueError):
@@ -55,6 +58,11 @@ class Defaults:
     worker_image: str
     image_pull_policy: str | None = None
     image_pull_secrets: tuple[str, ...] = ()
+    spark_image: str = ""
+    spark_service_account: str = ""  # of drivers whose executors are pods
+
+
+NO_DEFAULTS = Defaults("")  # where every manifest names its images
 
 
 def pod_name(group: ConsumerGroup, ordinal: int) -> str:
@@ -70,8 +78,8 @@ def control_secret_name(group: ConsumerGroup) -> str:
     return f"{group.metadata.name}-control"
 
 
-def image_of(group: ConsumerGroup, default_image: str) -> str:
-    """The consuming container's image: that of `worker`, else that of the template, else the operator's default."""
+def image_of(group: ConsumerGroup, defaults: Defaults) -> str:
+    """The consuming container's image: that of the engine's section, else the template's, else our default."""
     spec = group.spec
     written = _consumer(spec.template).get("image")
     if spec.engine is Engine.CONTAINER:
@@ -80,25 +88,61 @@ def image_of(group: ConsumerGroup, default_image: str) -> str:
                 f"engine Container needs an image: give the container named {CONSUMER} in spec.template.spec one"
             )
         return str(written)
-    if spec.worker is not None and spec.worker.image:
-        return spec.worker.image
-    return str(written) if written else default_image
+    if spec.program is not None and spec.program.image:
+        return spec.program.image
+    return str(written or (defaults.spark_image if spec.engine is Engine.SPARK else defaults.worker_image))
 
 
 def build(
     group: ConsumerGroup, ordinal: int, revision: str, defaults: Defaults, *, client_certificate: bool = False
 ) -> Manifest:
     """The pod's manifest. `client_certificate`: whether the TLS Secret has tls.crt and tls.key (a look tells)."""
-    if group.spec.engine is Engine.SPARK:
-        raise PodError("engine Spark is not run as pods yet: choose Worker or Container")
     if group.spec.engine is Engine.WORKER and group.spec.worker is None:
         raise PodError("engine Worker needs spec.worker with a handler, as module:function")
+    if group.spec.engine is Engine.SPARK and group.spec.spark is None:
+        raise PodError("engine Spark needs spec.spark with a pipeline, as module:function")
+    if not image_of(group, defaults):
+        raise PodError("there is no image with Spark: give spark.image, or the operator a --spark-image of its own")
+    metadata = _pod_metadata(group, ordinal, revision)
+    if _has_executor_pods(group):
+        metadata["annotations"][EXECUTOR_ANNOTATION] = _compact(_executors(group, defaults, client_certificate))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": _pod_metadata(group, ordinal, revision),
+        "metadata": metadata,
         "spec": _pod_spec(group, ordinal, defaults, client_certificate),
     }
+
+
+def _executors(group: ConsumerGroup, defaults: Defaults, client_certificate: bool) -> Manifest:
+    """The template of a Spark driver's executors: certificates and code are where the driver has them."""
+    written = _written_spec(group.spec.template)
+    tls = _certificates(group, client_certificate)
+    code = _code(group)
+    read = [{"name": "rocketfleet", "mountPath": _DIRECTORY, "readOnly": True}] if tls else []
+    ours = OurPart(
+        image=image_of(group, defaults),
+        labels=_labels(group) | {"app.kubernetes.io/component": "executor", EXECUTOR_LABEL: group.metadata.name},
+        security=_pod_security(written),
+        image_pull_secrets=defaults.image_pull_secrets,
+        image_pull_policy=defaults.image_pull_policy,
+        volumes=[
+            {"name": "rocketfleet-tmp", "emptyDir": {}},
+            *([{"name": "rocketfleet", "projected": {"sources": tls}}] if tls else []),
+            *(volume for volume, _ in code),
+        ],
+        mounts=[TEMPORARY, *read, *(mount for _, mount in code)],
+    )
+    return executor_template(ours, written, _consumer(group.spec.template))
+
+
+def _has_executor_pods(group: ConsumerGroup) -> bool:
+    spark = group.spec.spark if group.spec.engine is Engine.SPARK else None
+    return spark is not None and spark.master == "k8s"
+
+
+def _compact(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
 
 
 def control_secret(group: ConsumerGroup) -> Manifest:
@@ -165,7 +209,7 @@ def _pod_metadata(group: ConsumerGroup, ordinal: int, revision: str) -> Manifest
             ENGINE_LABEL: group.spec.engine.value,
         }
     )
-    settings = json.dumps(settings_of(group, ordinal), separators=(",", ":"), ensure_ascii=False)
+    settings = _compact(settings_of(group, ordinal))
     metadata["annotations"] = _foreign(written.annotations if written else None) | {SETTINGS_ANNOTATION: settings}
     return metadata
 
@@ -179,6 +223,10 @@ def _pod_spec(group: ConsumerGroup, ordinal: int, defaults: Defaults, client_cer
     written = _written_spec(group.spec.template)
     grace = ceil(group.spec.shutdown.drain_timeout_seconds + GRACE_MARGIN)
     spec: Manifest = {"automountServiceAccountToken": False, "enableServiceLinks": False}
+    if _has_executor_pods(group):  # the driver makes them itself, with the rights of its own account
+        spec["automountServiceAccountToken"] = True
+        if defaults.spark_service_account:
+            spec["serviceAccountName"] = defaults.spark_service_account
     if defaults.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in defaults.image_pull_secrets]
     if "affinity" not in written:
@@ -193,17 +241,18 @@ def _pod_spec(group: ConsumerGroup, ordinal: int, defaults: Defaults, client_cer
     spec |= written
     spec["restartPolicy"] = "OnFailure"  # a drained worker has ended for good
     spec["terminationGracePeriodSeconds"] = max(grace, written.get("terminationGracePeriodSeconds") or 0)
-    spec["securityContext"] = {
-        "runAsNonRoot": True,
-        "seccompProfile": {"type": "RuntimeDefault"},
-        **(written.get("securityContext") or {}),
-    }
+    spec["securityContext"] = _pod_security(written)
     spec["tolerations"] = _tolerations(written.get("tolerations") or [])
     consumer = _consuming_container(group, ordinal, defaults, client_certificate)
     others = [container for container in written.get("containers") or () if container.get("name") != CONSUMER]
     spec["containers"] = [consumer, *others]
     spec["volumes"] = _by_key("name", written.get("volumes") or (), _volumes(group, client_certificate))
     return spec
+
+
+def _pod_security(written: Manifest) -> Manifest:
+    ours = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    return ours | (written.get("securityContext") or {})
 
 
 def _tolerations(written: list[Manifest]) -> list[Manifest]:
@@ -219,21 +268,21 @@ def _tolerations(written: list[Manifest]) -> list[Manifest]:
 
 def _consuming_container(group: ConsumerGroup, ordinal: int, defaults: Defaults, client_certificate: bool) -> Manifest:
     written = _consumer(group.spec.template)
-    worker = group.spec.worker if group.spec.engine is Engine.WORKER else None
+    is_ours = group.spec.engine.is_ours
     security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     container: Manifest = {"terminationMessagePath": LAST_WORDS, "terminationMessagePolicy": "File"}
     if defaults.image_pull_policy:
         container["imagePullPolicy"] = defaults.image_pull_policy
-    if worker is not None:
+    if is_ours:
         security["readOnlyRootFilesystem"] = True
-        container["command"] = ["rocketfleet", "worker"]
+        container["command"] = _COMMANDS[group.spec.engine]
     container |= written
     container["name"] = CONSUMER
-    container["image"] = image_of(group, defaults.worker_image)
+    container["image"] = image_of(group, defaults)
     container["securityContext"] = security | (written.get("securityContext") or {})
     container["env"] = _environment(group, ordinal, written.get("env") or (), client_certificate)
     container["volumeMounts"] = _by_key("mountPath", written.get("volumeMounts") or (), _mounts(group))
-    if worker is not None:
+    if is_ours:
         container["terminationMessagePath"] = LAST_WORDS
         port = {"name": CONTROL_PORT_NAME, "containerPort": CONTROL_PORT, "protocol": "TCP"}
         container["ports"] = _by_key("name", written.get("ports") or (), [port])
@@ -267,8 +316,8 @@ def _environment(
         *_tls(group.spec.cluster.tls, client_certificate),
     ]
     soft: list[Manifest] = []
-    if group.spec.engine is Engine.WORKER and group.spec.worker is not None:
-        ours += _worker_variables(group, group.spec.worker)
+    if group.spec.program is not None:
+        ours += _program_variables(group, group.spec.program)
         soft.append(_variable("ROCKETFLEET_LOG_FORMAT", "json"))
         written = [variable for variable in written if variable.get("name") not in _SETTING_VARIABLES]
     else:
@@ -281,16 +330,21 @@ def _environment(
     return [*ours, *(variable for variable in soft if variable["name"] not in chosen), *theirs]
 
 
-def _worker_variables(group: ConsumerGroup, worker: Worker) -> list[Manifest]:
+def _program_variables(group: ConsumerGroup, program: Worker | Spark) -> list[Manifest]:
     variables = [
-        _variable("ROCKETFLEET_HANDLER", worker.handler),
         _variable("ROCKETFLEET_BIND", "0.0.0.0"),  # noqa: S104 - a pod's own address is not known before it runs
         _variable("ROCKETFLEET_BIND_PORT", str(CONTROL_PORT)),
         _variable("ROCKETFLEET_TOKEN_FILE", f"{_DIRECTORY}/{TOKEN_KEY}"),
         _variable("ROCKETFLEET_LAST_WORDS", LAST_WORDS),
-        _variable("ROCKETFLEET_PROCESSES", str(worker.processes)),
     ]
-    path = _CODE if worker.code_config_map else worker.path
+    if isinstance(program, Worker):
+        variables.append(_variable("ROCKETFLEET_HANDLER", program.handler))
+        variables.append(_variable("ROCKETFLEET_PROCESSES", str(program.processes)))
+    if _has_executor_pods(group):
+        variables.append(_variable("ROCKETFLEET_EXECUTOR_TEMPLATE", f"{_DIRECTORY}/{_EXECUTOR_TEMPLATE}"))
+        variables.append(_variable("POD_IP", field="status.podIP"))
+        variables.append(_variable("POD_NAMESPACE", field="metadata.namespace"))
+    path = _CODE if program.code_config_map else program.path
     if path:
         variables.append(_variable("ROCKETFLEET_PATH", path))
     if group.spec.message_model is MessageModel.BROADCASTING:
@@ -340,34 +394,50 @@ def _variable(name: str, value: str | None = None, *, field: str = "", secret: M
 
 def _volumes(group: ConsumerGroup, client_certificate: bool) -> list[Manifest]:
     """One volume for all that is read from us, so that no mount lies within another."""
-    annotation = {"fieldPath": f"metadata.annotations['{SETTINGS_ANNOTATION}']"}
-    sources: list[Manifest] = [{"downwardAPI": {"items": [{"path": "settings.json", "fieldRef": annotation}]}}]
-    worker = group.spec.worker if group.spec.engine is Engine.WORKER else None
-    if worker is not None:
+    files = [("settings.json", SETTINGS_ANNOTATION)]
+    if _has_executor_pods(group):
+        files.append((_EXECUTOR_TEMPLATE, EXECUTOR_ANNOTATION))
+    items = [
+        {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}} for path, annotation in files
+    ]
+    sources: list[Manifest] = [{"downwardAPI": {"items": items}}]
+    if group.spec.program is not None:
         token = {"name": control_secret_name(group), "items": [{"key": TOKEN_KEY, "path": TOKEN_KEY}]}
         sources.append({"secret": token})
-    tls = group.spec.cluster.tls
-    if tls is not None and tls.enabled and tls.secret_name:
-        items = [{"key": key, "path": f"tls/{key}"} for _, key in _tls_files(client_certificate)]
-        sources.append({"secret": {"name": tls.secret_name, "items": items}})
+    sources += _certificates(group, client_certificate)
     volumes: list[Manifest] = [{"name": "rocketfleet", "projected": {"sources": sources}}]
-    if worker is not None:
+    if group.spec.program is not None:
         volumes.append({"name": "rocketfleet-tmp", "emptyDir": {}})
-        if worker.code_config_map:
-            volumes.append({"name": "rocketfleet-code", "configMap": {"name": worker.code_config_map}})
+        volumes += [volume for volume, _ in _code(group)]
         if _keeps_offsets(group):
             volumes.append({"name": "rocketfleet-offsets", "emptyDir": {}})
     return volumes
 
 
+def _certificates(group: ConsumerGroup, client_certificate: bool) -> list[Manifest]:
+    """The files of TLS, as sources of a projected volume."""
+    tls = group.spec.cluster.tls
+    if tls is None or not tls.enabled or not tls.secret_name:
+        return []
+    items = [{"key": key, "path": f"tls/{key}"} for _, key in _tls_files(client_certificate)]
+    return [{"secret": {"name": tls.secret_name, "items": items}}]
+
+
+def _code(group: ConsumerGroup) -> list[tuple[Manifest, Manifest]]:
+    """The handler's or the pipeline's module out of a ConfigMap: a volume, and its mount."""
+    program = group.spec.program
+    if program is None or not program.code_config_map:
+        return []
+    volume = {"name": "rocketfleet-code", "configMap": {"name": program.code_config_map}}
+    return [(volume, {"name": "rocketfleet-code", "mountPath": _CODE, "readOnly": True})]
+
+
 def _mounts(group: ConsumerGroup) -> list[Manifest]:
     mounts: list[Manifest] = [{"name": "rocketfleet", "mountPath": _DIRECTORY, "readOnly": True}]
-    worker = group.spec.worker if group.spec.engine is Engine.WORKER else None
-    if worker is not None:
-        if not _has_mount(group, "/tmp"):  # noqa: S108 - the container's own
-            mounts.append({"name": "rocketfleet-tmp", "mountPath": "/tmp"})  # noqa: S108
-        if worker.code_config_map:
-            mounts.append({"name": "rocketfleet-code", "mountPath": _CODE, "readOnly": True})
+    if group.spec.program is not None:
+        if not _has_mount(group, TEMPORARY["mountPath"]):
+            mounts.append(TEMPORARY)
+        mounts += [mount for _, mount in _code(group)]
         if _keeps_offsets(group):
             mounts.append({"name": "rocketfleet-offsets", "mountPath": _OFFSETS})
     return mounts

@@ -28,6 +28,7 @@ from rocketfleet.controller.lag_watch import LagView, LagWatch
 from rocketfleet.controller.moments import timestamp
 from rocketfleet.controller.observe import Observation, Observer
 from rocketfleet.controller.plan import plan
+from rocketfleet.controller.pod import NO_DEFAULTS, Defaults
 from rocketfleet.controller.snapshot import Snapshot
 from rocketfleet.controller.wanted import balanced, desired_replicas, shares_queues
 from rocketfleet.controller.worker_calls import WorkerCalls
@@ -53,7 +54,7 @@ class Reconciler:
         brokers: BrokerAccess,
         *,
         workers: WorkerCalls | None = None,
-        default_image: str = "",
+        defaults: Defaults = NO_DEFAULTS,
         wake: Callable[[Key], None] = lambda key: None,
         clock: Callable[[], float] = time.time,
         completed: Callable[[ConsumerGroup, rebalance_tracking.Rebalanced], None] = lambda group, done: None,
@@ -65,7 +66,7 @@ class Reconciler:
         self._clock = clock
         self._completed = completed
         self._lag = lag
-        self._observer = Observer(backend, brokers, workers, default_image)
+        self._observer = Observer(backend, brokers, workers, defaults)
         self._applier = Applier(backend, workers, wake, clock)
         self._memories: dict[Key, Memory] = {}
 
@@ -197,6 +198,7 @@ class Reconciler:
             lag_health=view.health,
             lag_of_members=view.members,
             scaling=view.scaling,
+            progress=observation.progress,
             broker_trouble=observation.trouble,
             trouble=failures[0] if failures else None,
         )

@@ -10,8 +10,7 @@ import json
 from typing import Any
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.spec import Engine
-from rocketfleet.controller.pod import image_of
+from rocketfleet.controller.pod import Defaults, image_of
 
 LENGTH = 10
 # What says how many pods there are and how they come and go, but not what is in them.
@@ -26,13 +25,13 @@ _NOT_IN_PODS: dict[str, Any] = {
 }
 
 
-def revision_of(group: ConsumerGroup, default_image: str) -> str:
+def revision_of(group: ConsumerGroup, defaults: Defaults) -> str:
     """The revision that the group's pods should have."""
     content = group.spec.model_dump(mode="json", by_alias=True, exclude=_NOT_IN_PODS, exclude_defaults=True)
     content["groupName"] = group.group_name
     if not content.get("shutdown"):
         content.pop("shutdown", None)
-    if group.spec.engine is Engine.WORKER:
-        content["image"] = image_of(group, default_image)
+    if group.spec.engine.is_ours:
+        content["image"] = image_of(group, defaults)
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]

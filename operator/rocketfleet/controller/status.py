@@ -8,14 +8,14 @@ its manifest wants it: ready too.
 Nothing here changes with time alone. A condition keeps its lastTransitionTime while its status stays the same, and no
 sentence holds a duration: a group at rest gets the same status at every look, and it is written once. The exception is
 lag, which changes all the time while messages flow: figures are written when they mean something else than before, and
-otherwise now and then.
+otherwise now and then; a Spark group's batches go with them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.spec import Autoscaling
+from rocketfleet.api.spec import Autoscaling, Engine
 from rocketfleet.api.status import (
     MOST_MEMBERS,
     Condition,
@@ -27,6 +27,7 @@ from rocketfleet.api.status import (
     Member,
     Queues,
     Scaling,
+    SparkProgress,
     Truth,
 )
 from rocketfleet.controller.conditions import Verdict, verdicts_of
@@ -51,6 +52,7 @@ class Memory:
     lag_health: Verdict | None = None
     lag_of_members: Mapping[str, int] = field(default_factory=dict)  # by client id
     scaling: Scaling | None = None
+    progress: SparkProgress | None = None
     broker_trouble: str | None = None  # why the brokers cannot be reached, in words
     trouble: str | None = None  # what else could not be done, in words: the API server said no
 
@@ -78,6 +80,7 @@ def status_of(
         ready_summary=f"{ready}/{desired}",
         lag=memory.lag or previous.lag,
         autoscaling=memory.scaling or (previous.autoscaling if group.spec.autoscaling is not None else None),
+        spark=_progress(group, memory.progress, previous),
         members=_members(snapshot, memory.lag_of_members)[:MOST_MEMBERS],
         last_rebalance=memory.last_rebalance or previous.last_rebalance,
         last_drain=memory.last_drain or previous.last_drain,
@@ -110,7 +113,8 @@ def differs(
         return was != is_now
     if was.state != is_now.state:
         return True
-    if was.model_copy(update={"observed_at": None}) == is_now.model_copy(update={"observed_at": None}):
+    same = was.model_copy(update={"observed_at": None}) == is_now.model_copy(update={"observed_at": None})
+    if same and old.spark == new.spark:
         return False
     since = (moment_of(is_now.observed_at) or 0.0) - (moment_of(was.observed_at) or 0.0)
     if _much_else(was, is_now, targets, new.desired_replicas):
@@ -141,7 +145,16 @@ def _without_lag(status: ConsumerGroupStatus) -> ConsumerGroupStatus:
     scaling = status.autoscaling
     if scaling is not None:
         scaling = scaling.model_copy(update={"message": "", "replica_rate": None})
-    return status.model_copy(update={"lag": None, "members": members, "autoscaling": scaling})
+    # Batches come all the time too; how many executors there are is news, and what was lost.
+    spark = status.spark
+    if spark is not None:
+        spark = SparkProgress(executors=spark.executors, lost=spark.lost)
+    return status.model_copy(update={"lag": None, "members": members, "autoscaling": scaling, "spark": spark})
+
+
+def _progress(group: ConsumerGroup, known: SparkProgress | None, previous: ConsumerGroupStatus) -> SparkProgress | None:
+    """The query's progress; while nobody can be asked, the last that was known."""
+    return known or previous.spark if group.spec.engine is Engine.SPARK else None
 
 
 def _conditions(

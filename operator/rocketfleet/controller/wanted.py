@@ -16,8 +16,8 @@ def replicas_asked_for(group: ConsumerGroup, snapshot: Snapshot) -> int:
     spec = group.spec
     if spec.suspend or snapshot.deleting_since is not None:
         return 0
-    if spec.engine is Engine.SPARK:
-        return 1
+    if spec.engine is Engine.SPARK:  # one driver has all queues; two would be at one checkpoint
+        return 1 if spec.replicas is None else min(spec.replicas, 1)
     if spec.autoscaling is None:
         return 1 if spec.replicas is None else spec.replicas
     bounds = spec.autoscaling
@@ -96,8 +96,8 @@ def balanced(group: ConsumerGroup, snapshot: Snapshot) -> bool:
 
 
 def shares_queues(group: ConsumerGroup) -> bool:
-    """Whether queues are shared out between members: not if each gets all, nor if Spark sees to it."""
-    return group.spec.message_model is MessageModel.CLUSTERING and group.spec.engine is not Engine.SPARK
+    """Whether a queue belongs to one member: not if each gets all messages."""
+    return group.spec.message_model is MessageModel.CLUSTERING
 
 
 def _strategy(group: ConsumerGroup) -> Strategy | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rocketfleet.api.status import SparkProgress
 from rocketfleet.controller.snapshot import DrainOutcome
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.http_call import CallFailed, call
@@ -31,6 +32,7 @@ class Assignment:
     settled: bool
     members: frozenset[str]  # the group as this worker sees it
     owners: Mapping[MessageQueue, frozenset[str]]  # its own queues, by which of its members
+    progress: SparkProgress | None = None  # of a driver's query
 
     @property
     def joined(self) -> bool:
@@ -94,4 +96,13 @@ def _assignment(answer: Mapping[str, Any]) -> Assignment:
         settled=bool(answer["settled"]),
         members=frozenset(answer["members"]),
         owners={queue: frozenset(them) for queue, them in owners.items()},
+        progress=_progress(answer.get("progress")),
     )
+
+
+def _progress(given: object) -> SparkProgress | None:
+    """What a driver says of its query. ValueError if it makes no sense."""
+    if not isinstance(given, dict):
+        return None
+    known = {field.alias or name for name, field in SparkProgress.model_fields.items()}
+    return SparkProgress.model_validate({name: value for name, value in given.items() if name in known})

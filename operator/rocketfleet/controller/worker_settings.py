@@ -1,4 +1,4 @@
-"""A manifest as the settings of one worker, and the name that this worker has at the broker.
+"""A manifest as the settings of one worker or driver, and the name that it has at the broker.
 
 All members of a group get the same settings, so that they agree on subscriptions and strategy, with two exceptions that
 go by the ordinal: with Config each member is told its own queues, with MachineRoomNearby each has a room, which is the
@@ -9,8 +9,10 @@ from typing import Any
 
 from rocketfleet.api.allocation import Allocation, Strategy
 from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.spec import Engine
 from rocketfleet.worker.identity import POD_NAME_VARIABLE, POD_UID_VARIABLE, choose_client_id, process_client_id
 
+_OF_THE_POD = ("image", "path", "codeConfigMap")  # of the section `spark`: what the pod is made of
 DEFAULT_SEPARATOR = "@"  # the worker's, between a room and what follows it
 
 
@@ -32,6 +34,8 @@ def settings_of(group: ConsumerGroup, ordinal: int) -> dict[str, Any]:
     settings["consume"] = spec["consume"]
     settings["rebalance"] = spec["rebalance"]
     settings["shutdown"] = {"drainTimeoutSeconds": spec["shutdown"]["drainTimeoutSeconds"]}
+    if group.spec.engine is Engine.SPARK:
+        settings["spark"] = {key: value for key, value in spec["spark"].items() if key not in _OF_THE_POD}
     return settings
 
 

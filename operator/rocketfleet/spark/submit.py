@@ -70,13 +70,13 @@ def run(
                 pipeline(spark, *arguments)
                 _wait_for_queries(spark, say)
         except Exception as error:
-            sentence = _sentence(error)
+            sentence = sentence_for(error)
             if sentence is None:
                 raise
             raise PipelineFailed(sentence) from error
 
 
-def _sentence(error: Exception) -> str | None:
+def sentence_for(error: Exception) -> str | None:
     """What to say of an error. What is not Spark's or the source's is the pipeline's own bug, and shows."""
     from pyspark.errors import PySparkException
 

@@ -5,6 +5,8 @@ pod drained, or that only deleted it, still learns the final offsets, and can co
 keeps 4096 bytes; where the queues do not fit, only the fact that all were confirmed is told.
 
     {"confirmed":true,"queues":[["orders","broker-a",0,1232]]}
+
+One that could not even begin leaves a sentence instead, which says why.
 """
 
 import json
@@ -61,15 +63,32 @@ def _offsets(queues: Iterable[Mapping[str, Any]]) -> Iterable[tuple[MessageQueue
         yield MessageQueue(entry["topic"], entry["broker"], entry["queueId"]), int(entry["offset"])
 
 
+def sentence_of(text: str | bytes) -> str | None:
+    """The sentence of one that failed; None if there is none, or it is the usual last words."""
+    if decode(text) is not None:
+        return None
+    words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    return " ".join(words.split()) or None
+
+
 def leave(path: Path | None, words: LastWords) -> None:
     """Write the file, if one is wanted. A worker that has drained does not fail for the sake of a file."""
+    _write(path, encode(words).encode())
+
+
+def leave_sentence(path: Path | None, sentence: str) -> None:
+    """Say why it failed, where whoever looks after it finds it."""
+    _write(path, " ".join(sentence.split()).encode()[:MOST_BYTES])
+
+
+def _write(path: Path | None, content: bytes) -> None:
     if path is None:
         return
     try:
         # In place and not by a rename: the termination log is a mounted file. One write, so that no half is ever read.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
-            os.write(descriptor, encode(words).encode())
+            os.write(descriptor, content)
         finally:
             os.close(descriptor)
     except OSError as error:

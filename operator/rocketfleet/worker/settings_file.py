@@ -20,6 +20,15 @@ _SECTIONS = frozenset(key.partition(".")[0] for key in BY_KEY if "." in key)
 
 def read(path: Path) -> Values:
     """Read and check a settings file."""
+    content = load(path)
+    try:
+        return flatten(content)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from error
+
+
+def load(path: Path) -> dict[str, object]:
+    """A settings file as it stands."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -33,10 +42,7 @@ def read(path: Path) -> Values:
         raise SettingsError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise SettingsError(f"{path} must hold a JSON object, the settings by their names")
-    try:
-        return flatten(content)
-    except SettingsError as error:
-        raise SettingsError(f"{path}: {error}") from error
+    return content
 
 
 def flatten(content: Mapping[str, object]) -> Values:

@@ -71,7 +71,7 @@ class GroupScene:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._end_traffic()
+        await self.end_traffic()
         for member in self.run.backend.members:
             member.kill()
         await self.stop_controller()
@@ -184,7 +184,7 @@ class GroupScene:
         if flowing.done():
             flowing.result()
 
-    async def _end_traffic(self) -> None:
+    async def end_traffic(self) -> None:
         if self._flowing is not None:
             self._flowing.cancel()
             await asyncio.gather(self._flowing, return_exceptions=True)
@@ -194,7 +194,7 @@ class GroupScene:
 
     async def verdict(self) -> Verdict:
         """End the traffic, wait until everything sent was handled, and judge."""
-        await self._end_traffic()
+        await self.end_traffic()
         await self.until(lambda: not self.judged().lost, "everything sent is consumed")
         return self.judged()
 

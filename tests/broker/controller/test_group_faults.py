@@ -32,7 +32,7 @@ async def test_a_controller_that_was_killed_in_the_middle_of_a_drain_is_continue
         scene.apply(replicas=1)
         await scene.ready(1)
         assert scene.reasons().count(Reason.DRAINED) == 2
-        await scene._end_traffic()
+        await scene.end_traffic()
         # The handler is slow: what waits is left to members that are quicker.
         scene.environment["ROCKETFLEET_DEMO_HANDLER_SECONDS"] = "0.001"
         scene.apply(replicas=2)

@@ -4,6 +4,8 @@ from typing import Any
 
 CONSUMER = [{"name": "consumer", "image": "i:1"}]
 QUEUE = {"topic": "orders", "broker": "a", "queueId": 0}
+SPARK = {"pipeline": "a:b", "checkpoint": "/data/checkpoint"}
+IN_SPARK: dict[str, Any] = {"spec.engine": "Spark", "spec.worker": None, "spec.spark": SPARK}
 CONFIG = {"strategy": "Config", "assignments": [{"ordinal": 0, "queues": [QUEUE]}]}
 
 # rule, what to change in a good manifest, where it is said
@@ -149,22 +151,47 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
         "spec.worker",
     ),
     ("spark-given", {"spec.engine": "Spark", "spec.worker": None}, "spec.spark"),
-    ("spark-only-with-spark", {"spec.spark": {"pipeline": "a:b"}}, "spec.spark"),
+    ("spark-only-with-spark", {"spec.spark": SPARK}, "spec.spark"),
     (
         "spark-is-one",
-        {"spec.engine": "Spark", "spec.worker": None, "spec.spark": {"pipeline": "a:b"}, "spec.replicas": 2},
+        {**IN_SPARK, "spec.replicas": 2},
         "spec.replicas",
     ),
+    ("spark-is-clustering", {**IN_SPARK, "spec.messageModel": "Broadcasting"}, "spec.messageModel"),
+    ("spark-is-concurrent", {**IN_SPARK, "spec.consumeMode": "Orderly"}, "spec.consumeMode"),
     (
-        "spark-is-clustering",
-        {
-            "spec.engine": "Spark",
-            "spec.worker": None,
-            "spec.spark": {"pipeline": "a:b"},
-            "spec.messageModel": "Broadcasting",
-        },
-        "spec.messageModel",
+        "spark-has-one-filter",
+        {**IN_SPARK, "spec.subscriptions": [{"topic": "a"}, {"topic": "b", "expression": "paid"}]},
+        "spec.subscriptions",
     ),
+    (
+        "spark-has-one-filter",
+        {**IN_SPARK, "spec.subscriptions": [{"topic": "a", "expression": "x > 5", "type": "SQL92"}]},
+        "spec.subscriptions",
+    ),
+    (
+        "spark-one-image",
+        {
+            **IN_SPARK,
+            "spec.spark": {**SPARK, "image": "i:2"},
+            "spec.template": {"spec": {"containers": CONSUMER}},
+        },
+        "spec.spark.image",
+    ),
+    (
+        "spark-path-or-config-map",
+        {**IN_SPARK, "spec.spark": {**SPARK, "path": "/app", "codeConfigMap": "code"}},
+        "spec.spark.path",
+    ),
+    ("master-form", {**IN_SPARK, "spec.spark": {**SPARK, "master": "yarn"}}, "spec.spark.master"),
+    ("master-form", {**IN_SPARK, "spec.spark": {**SPARK, "master": "local[]"}}, "spec.spark.master"),
+    ("trigger-form", {**IN_SPARK, "spec.spark": {**SPARK, "trigger": "10s"}}, "spec.spark.trigger"),
+    (
+        "conf-is-spark-s",
+        {**IN_SPARK, "spec.spark": {**SPARK, "conf": {"spark.executor.instances": "3"}}},
+        "spec.spark.conf",
+    ),
+    ("conf-is-spark-s", {**IN_SPARK, "spec.spark": {**SPARK, "conf": {"executors": "3"}}}, "spec.spark.conf"),
     ("container-given", {"spec.engine": "Container", "spec.worker": None}, "spec.template.spec.containers"),
     (
         "container-given",
@@ -194,7 +221,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("handler-form", {"spec.worker.handler": "orders.handle"}, "spec.worker.handler"),
     (
         "pipeline-form",
-        {"spec.engine": "Spark", "spec.worker": None, "spec.spark": {"pipeline": "pipeline"}},
+        {"spec.engine": "Spark", "spec.worker": None, "spec.spark": {**SPARK, "pipeline": "pipeline"}},
         "spec.spark.pipeline",
     ),
     ("path-or-config-map", {"spec.worker.path": "/app", "spec.worker.codeConfigMap": "code"}, "spec.worker.path"),
@@ -231,6 +258,10 @@ KEPT: list[dict[str, Any]] = [
     {"spec.worker.image": "i:1", "spec.template": {"spec": {"containers": [{"name": "consumer", "tty": True}]}}},
     {"spec.allocation": CONFIG, "spec.replicas": 0},
     {"spec.engine": "Container", "spec.worker": None, "spec.template": {"spec": {"containers": CONSUMER}}},
-    {"spec.engine": "Spark", "spec.worker": None, "spec.spark": {"pipeline": "a:b"}, "spec.replicas": 1},
+    {**IN_SPARK, "spec.replicas": 1},
+    {**IN_SPARK, "spec.subscriptions": [{"topic": "a", "expression": "x"}, {"topic": "b", "expression": "x"}]},
+    {**IN_SPARK, "spec.spark": {**SPARK, "master": "local[4]", "trigger": "1 minute", "conf": {"spark.ui.port": "1"}}},
+    {**IN_SPARK, "spec.spark": {**SPARK, "master": "spark://10.0.0.1:7077", "trigger": "500 milliseconds"}},
+    {**IN_SPARK, "spec.spark": {**SPARK, "master": "k8s", "executors": 3, "image": "i:1", "codeConfigMap": "code"}},
     {"spec.replicas": None, "spec.autoscaling": {"minReplicas": 0, "maxReplicas": 3, "targetSeconds": 30}},
 ]

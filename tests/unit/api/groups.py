@@ -105,6 +105,21 @@ workers = keyed(
         "processes": st.integers(1, 2),
     },
 )
+sparks = keyed(
+    {"pipeline": functions, "checkpoint": st.just("/data/checkpoint")},
+    {
+        "image": st.just("i:1"),
+        "path": st.just("/app"),
+        "codeConfigMap": st.just("code"),
+        "master": st.sampled_from(
+            ["local", "local[2]", "local[*]", "local[x]", "k8s", "spark://a:1", "spark://", "K8S"]
+        ),
+        "trigger": st.sampled_from(["10 seconds", "1 hour", "0 seconds", "10s", "1 minute "]),
+        "conf": st.dictionaries(
+            st.sampled_from(["spark.ui.port", "spark.master", "spark.app.name", "ui.port"]), st.just("x"), max_size=2
+        ),
+    },
+)
 timestamps = st.sampled_from(
     [
         "2026-01-31T08:00:00Z",
@@ -141,7 +156,7 @@ specs = keyed(
         "shutdown": maybe(drainTimeoutSeconds=seconds),
         "engine": one_of_enum(Engine),
         "worker": workers,
-        "spark": keyed({"pipeline": functions}),
+        "spark": sparks,
         "template": templates,
     },
 )

@@ -27,7 +27,7 @@ from tests.unit.controller.model_parts import (
 )
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.spec import Engine, OnTimeout
+from rocketfleet.api.spec import MOST_REPLICAS, Engine, OnTimeout
 from rocketfleet.controller import actions as act
 from rocketfleet.controller.drain import deletion_late, drain_limit
 from rocketfleet.controller.joining import JOIN_LIMIT, Candidate, with_members
@@ -171,6 +171,8 @@ class ModelCluster:
             self.wrongs.append(f"{name} is created before the group is prepared")
         if not view.finalizer:
             self.wrongs.append(f"{name} is created without a finalizer")
+        if view.pods and Engine.SPARK in {group.spec.engine, *(pod.engine for pod in view.pods)}:
+            self.wrongs.append(f"{name} is created beside others, and one of them is a Spark driver")
         if any(pod.ordinal == ordinal for pod in view.pods):
             self.wrongs.append(f"{name} is created next to one with the same ordinal")
         if name in self.pods:
@@ -186,7 +188,7 @@ class ModelCluster:
             engine=group.spec.engine,
         )
         pod = ModelPod(seen, fate, self.now)
-        if group.spec.engine is Engine.WORKER:
+        if group.spec.engine.is_ours:
             pod.seen = replace(seen, client_ids=(pod.client_id,))
         self.pods[name] = pod
         self.created.append(ordinal)
@@ -427,4 +429,6 @@ class ModelCluster:
 
 def asked_of(group: ConsumerGroup, seen: Object | Snapshot) -> int:
     """The replicas that this manifest asks for."""
-    return 0 if group.spec.suspend or seen.deleting_since is not None else group.spec.replicas or 0
+    if group.spec.suspend or seen.deleting_since is not None:
+        return 0
+    return min(group.spec.replicas or 0, 1 if group.spec.engine is Engine.SPARK else MOST_REPLICAS)

@@ -191,6 +191,18 @@ class TestTrouble:
         assert trouble is not None
         assert "handler" in trouble
 
+    def test_one_that_left_a_sentence_is_quoted(self) -> None:
+        sentence = "there is no module 'shop' on the Python path"
+        trouble = seen(running({"waiting": {"reason": "CrashLoopBackOff"}}, ended(2, sentence))).pod.trouble
+        assert trouble == f"CrashLoopBackOff after exit code 2: {sentence}"
+
+    def test_the_usual_last_words_are_no_sentence(self) -> None:
+        words = '{"confirmed":false,"queues":[["t","b",0,1]]}'
+        trouble = seen(running({"waiting": {"reason": "CrashLoopBackOff"}}, ended(4, words))).pod.trouble
+        assert trouble is not None
+        assert "confirmed" in trouble
+        assert "{" not in trouble
+
     def test_evicted(self) -> None:
         assert seen({"phase": "Failed", "reason": "Evicted", "message": "m"}).pod.trouble == "Evicted: m"
 

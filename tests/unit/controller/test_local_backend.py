@@ -54,10 +54,10 @@ class Machine:
         return next(pod for pod in await self.pods() if pod.ordinal == ordinal)
 
     async def create(self, ordinal: int = 0, revision: str | None = None) -> Pod:
-        from rocketfleet.controller.local.backend import LOCAL_IMAGE
+        from rocketfleet.controller.local.command import LOCAL_DEFAULTS
         from rocketfleet.controller.revision import revision_of
 
-        await self.backend.create_pod(self.group, ordinal, revision or revision_of(self.group, LOCAL_IMAGE))
+        await self.backend.create_pod(self.group, ordinal, revision or revision_of(self.group, LOCAL_DEFAULTS))
         return await self.pod(ordinal)
 
     def pid(self, ordinal: int = 0) -> int:

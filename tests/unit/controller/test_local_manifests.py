@@ -162,6 +162,16 @@ def test_a_worker_runs_as_it_would_in_a_pod_with_its_files_here(tmp_path: Path) 
     assert "ROCKETFLEET_GROUP" not in made.environment
 
 
+def test_a_driver_runs_as_it_would_in_a_pod_but_its_executors_do_not(tmp_path: Path) -> None:
+    spark = {"pipeline": "shop:revenue", "checkpoint": "/c", "master": "k8s"}
+    made = command(group_of(engine="Spark", worker=None, spark=spark), tmp_path, path=tmp_path / "pipelines")
+    assert made.argv[0] == sys.executable
+    assert made.argv[-2:] == ("spark", "driver")
+    assert made.environment["ROCKETFLEET_PATH"] == str(tmp_path / "pipelines")
+    assert made.environment["ROCKETFLEET_PORT_FILE"] == str(StateDirectory(tmp_path).group(KEY).pod(0).control)
+    assert "ROCKETFLEET_EXECUTOR_TEMPLATE" not in made.environment, "they are processes of this machine"
+
+
 def container(**facts: Any) -> ConsumerGroup:
     one = {"name": "consumer", "command": ["java"], **facts}
     return group_of(engine="Container", worker=None, template={"spec": {"containers": [one]}})
@@ -190,7 +200,7 @@ def test_variables_are_resolved_as_the_kubelet_does(tmp_path: Path) -> None:
     [
         ({"command": []}, "no command"),
         ({"env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}]}, "Secret no with k"),
-        ({"env": [{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]}, "only in a cluster"),
+        ({"env": [{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}]}, "only in a cluster"),
         ({"env": [{"name": "X", "valueFrom": {"resourceFieldRef": {}}}]}, "only in a cluster"),
     ],
 )

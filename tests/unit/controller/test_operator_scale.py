@@ -76,7 +76,7 @@ class Counted(Reconciler):
 
 async def test_a_thousand_suspended_groups_at_rest_cause_no_calls() -> None:
     def make_term(backend: KubeBackend, wake: Callable[[Key], None]) -> Counted:
-        return Counted(backend, QuietBrokers(), default_image="image", wake=wake)
+        return Counted(backend, QuietBrokers(), defaults=Defaults("image"), wake=wake)
 
     async with running() as server:
         for n in range(GROUPS):

@@ -448,3 +448,44 @@ def test_the_group_is_deleted_at_the_broker_only_when_nobody_uses_it(hindrance: 
 
 def test_an_object_without_our_finalizer_that_goes_is_left_alone() -> None:
     assert plan(manifest(1), deleted(pod(0), finalizer=False), NOW) == []
+
+
+# -- Spark ------------------------------------------------------------------------------------------------------------
+
+SPARK = {"engine": "Spark", "worker": None, "spark": {"pipeline": "a:b", "checkpoint": "/c"}}
+
+
+def driver(**changes: Any) -> Pod:
+    return pod(0, engine=Engine.SPARK, **changes)
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(None, [CreatePod(0)]), (1, [CreatePod(0)]), (0, [])])
+def test_a_spark_group_has_one_driver_or_none(asked: int | None, expected: list[Action]) -> None:
+    assert quiet(plan(group_of(replicas=asked, **SPARK), snapshot(), NOW)) == expected
+
+
+def test_a_driver_of_an_old_revision_goes_before_its_successor_comes() -> None:
+    group = group_of(**SPARK, update={"surge": 1})
+    old_one = driver(revision="old")
+    assert quiet(plan(group, snapshot(old_one), NOW)) == [MarkDrain(old_one, "rolling update")]
+    going = driver(revision="old", drain=DrainMark(NOW - 1, "rolling update"))
+    assert quiet(plan(group, snapshot(going), NOW)) == [RequestDrain(going)]
+    assert quiet(plan(group, snapshot(), NOW)) == [CreatePod(0)]
+
+
+def test_a_driver_comes_when_the_last_worker_is_gone() -> None:
+    workers = [pod(n, engine=Engine.WORKER, revision="old") for n in range(3)]
+    group = group_of(**SPARK)
+    actions = quiet(plan(group, snapshot(*workers), NOW))
+    assert {action.pod.ordinal for action in actions if isinstance(action, MarkDrain)} == {0, 1, 2}
+    left = pod(2, engine=Engine.WORKER, revision="old", drain=DrainMark(NOW - 1, "scale-in to 1"))
+    assert not [action for action in plan(group, snapshot(left), NOW) if isinstance(action, CreatePod)]
+
+
+def test_workers_come_when_the_driver_is_gone() -> None:
+    outdated = driver(revision="old")
+    group = manifest(3)
+    assert quiet(plan(group, snapshot(outdated), NOW)) == [MarkDrain(outdated, "rolling update")]
+    going = driver(revision="old", drain=DrainMark(NOW - 1, "rolling update"))
+    assert not [action for action in plan(group, snapshot(going), NOW) if isinstance(action, CreatePod)]
+    assert quiet(plan(group, snapshot(), NOW)) == [CreatePod(n) for n in range(3)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.controller import model_fates as happens
-from tests.unit.controller.model_cluster import ModelCluster
+from tests.unit.controller.model_cluster import ModelCluster, asked_of
 from tests.unit.controller.model_parts import NAME, QUEUES, DrainFate, Fate, ModelPod, StartFate, manifest
 
 from rocketfleet.api.spec import DeletionPolicy, Engine, OnTimeout, Update
@@ -116,7 +116,7 @@ def happen(cluster: ModelCluster, step: Step) -> None:
         case "surge":
             happens.edit(cluster, update=Update(surge=step.number % 2))
         case "engine":
-            happens.change_pods(cluster, engine=(Engine.WORKER, Engine.CONTAINER)[step.number % 2])
+            happens.change_pods(cluster, engine=tuple(Engine)[step.number % len(Engine)])
         case "delete":
             happens.delete_object(cluster)
         case "broker":
@@ -171,7 +171,7 @@ def worlds(draw: st.DrawFn) -> tuple[ModelCluster, list[Step], bool, bool]:
     spec = group.spec.model_copy(
         update={
             "update": Update(surge=draw(st.integers(0, 1))),
-            "engine": draw(st.sampled_from([Engine.WORKER] * 2 + [Engine.CONTAINER])),
+            "engine": draw(st.sampled_from([Engine.WORKER] * 2 + [Engine.CONTAINER, Engine.SPARK])),
             "shutdown": group.spec.shutdown.model_copy(update={"on_timeout": draw(st.sampled_from(OnTimeout))}),
             "deletion_policy": draw(st.sampled_from(DeletionPolicy)),
         }
@@ -246,6 +246,26 @@ def test_an_update_of_somebody_s_own_consumers_waits_for_each_to_join(
     group = manifest(replicas, engine="Container", worker=None, template=THEIRS, update={"surge": surge})
     cluster = ModelCluster(group)
     update(cluster, [Fate(joins=seconds) for seconds in joins], script, at_least=replicas - 1 + surge)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    replicas=st.integers(1, 4),
+    engines=st.lists(st.sampled_from(Engine), min_size=2, max_size=5),
+    drains=st.lists(st.builds(Fate, drain=st.sampled_from(DrainFate)), min_size=4, max_size=12),
+    pause=st.integers(2, 8),
+)
+def test_a_spark_driver_shares_with_nobody_however_the_engine_is_changed(
+    replicas: int, engines: list[Engine], drains: list[Fate], pause: int
+) -> None:
+    cluster = ModelCluster(manifest(replicas))
+    cluster.fates = drains
+    operator = Operator(cluster)
+    for engine in engines:
+        happens.change_pods(cluster, engine=engine)
+        follow(cluster, operator, [Step(seconds=4.0)] * pause)
+    happens.heal(cluster)
+    come_to_rest(cluster, operator)
 
 
 def update(cluster: ModelCluster, fates: list[Fate], script: list[Step], at_least: int) -> None:
@@ -338,7 +358,7 @@ def come_to_rest(cluster: ModelCluster, operator: Operator) -> None:
     assert calm, f"still at it: {actions}"
     view = operator.look()
     group = cluster.object.group
-    asked = 0 if group.spec.suspend else group.spec.replicas or 0
+    asked = asked_of(group, view)
     ordinals = sorted(pod.ordinal for pod in view.pods)
     assert ordinals == list(range(len(ordinals)))
     assert min(asked, len(QUEUES)) <= len(ordinals) <= asked

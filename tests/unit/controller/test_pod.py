@@ -241,13 +241,109 @@ def test_the_worker_s_image_and_code() -> None:
     ("spec", "sentence"),
     [
         ({"engine": "Container", "worker": None}, "needs an image"),
-        ({"engine": "Spark", "spark": {"pipeline": "a:b"}}, "Spark"),
+        ({"engine": "Spark", "worker": None}, "needs spec.spark"),
+        ({"engine": "Spark", "spark": {"pipeline": "a:b", "checkpoint": "/c"}}, "no image with Spark"),
         ({"worker": None}, "needs spec.worker"),
     ],
 )
 def test_what_cannot_be_built_is_said(spec: Manifest, sentence: str) -> None:
     with pytest.raises(PodError, match=sentence):
         pod_of(**spec)
+
+
+IN_SPARK: Manifest = {
+    "engine": "Spark",
+    "worker": None,
+    "spark": {"pipeline": "shop:revenue", "checkpoint": "s3a://shop/revenue", "executors": 3, "codeConfigMap": "code"},
+}
+WITH_SPARK = Defaults("w:1", "IfNotPresent", ("pull",), spark_image="s:1", spark_service_account="drivers")
+
+
+def spark_pod(**changes: Any) -> Manifest:
+    spark = {**IN_SPARK["spark"], **changes.pop("spark", {})}
+    return build(group_of(**IN_SPARK | {"spark": spark} | changes), 0, "abc", WITH_SPARK)
+
+
+def executors_of(pod: Manifest) -> Manifest:
+    template: Manifest = json.loads(pod["metadata"]["annotations"]["rocketfleet.io/executor-template"])
+    return template
+
+
+def test_a_driver_has_what_a_worker_has_but_for_its_handler() -> None:
+    pod = spark_pod()
+    found = consumer(pod)
+    assert found["command"] == ["rocketfleet", "spark", "driver"]
+    assert found["image"] == "s:1"
+    assert found["securityContext"]["readOnlyRootFilesystem"] is True
+    assert {"readinessProbe", "livenessProbe", "ports"} <= found.keys()
+    variables = environment(pod)
+    assert {"ROCKETFLEET_TOKEN_FILE", "ROCKETFLEET_LAST_WORDS", "ROCKETFLEET_PATH"} <= variables.keys()
+    assert not {"ROCKETFLEET_HANDLER", "ROCKETFLEET_PROCESSES", "ROCKETFLEET_EXECUTOR_TEMPLATE"} & variables.keys()
+    settings = json.loads(pod["metadata"]["annotations"]["rocketfleet.io/settings"])
+    assert settings["spark"] == {
+        "pipeline": "shop:revenue", "checkpoint": "s3a://shop/revenue", "executors": 3, "master": "local[*]",
+    }  # fmt: skip
+
+
+def test_only_a_driver_that_makes_pods_has_an_account_and_its_token() -> None:
+    alone = spark_pod()["spec"]
+    assert alone["automountServiceAccountToken"] is False
+    assert "serviceAccountName" not in alone
+    with_pods = spark_pod(spark={"master": "k8s"})["spec"]
+    assert with_pods["automountServiceAccountToken"] is True
+    assert with_pods["serviceAccountName"] == "drivers"
+    own = spark_pod(spark={"master": "k8s"}, **template(serviceAccountName="mine"))["spec"]
+    assert own["serviceAccountName"] == "mine"
+
+
+def test_executors_are_restricted_and_nobody_s_members() -> None:
+    pod = spark_pod(spark={"master": "k8s"})
+    made = executors_of(pod)
+    assert "rocketfleet.io/group" not in made["metadata"]["labels"]
+    assert made["metadata"]["labels"]["rocketfleet.io/executor-of"] == "orders"
+    spec = made["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    (container,) = spec["containers"]
+    assert (container["name"], container["image"], container["command"]) == (
+        "executor",
+        "s:1",
+        ["rocketfleet", "spark"],
+    )
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True,
+    }  # fmt: skip
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts == {"rocketfleet-tmp": "/tmp", "rocketfleet-code": environment(pod)["ROCKETFLEET_PATH"]}
+    assert {volume["name"] for volume in spec["volumes"]} == mounts.keys()
+    items = [item for source in pod["spec"]["volumes"][0]["projected"]["sources"] for item in _items(source)]
+    assert "executor.json" in {item["path"] for item in items}
+
+
+def _items(source: Manifest) -> list[Manifest]:
+    return [item for part in source.values() for item in part["items"]]
+
+
+def test_executors_get_the_template_s_volumes_variables_and_certificates() -> None:
+    container = {
+        "env": [{"name": "AWS_REGION", "value": "eu"}, {"name": "ROCKETFLEET_ACCESS_KEY", "value": "x"}],
+        "volumeMounts": [{"name": "state", "mountPath": "/state"}, {"name": "big", "mountPath": "/tmp"}],
+    }
+    claim = {"name": "state", "persistentVolumeClaim": {"claimName": "state"}}
+    written = template(container, volumes=[claim, {"name": "big", "emptyDir": {}}], nodeSelector={"disk": "ssd"})
+    tls = {"nameServers": ["a:1"], "tls": {"secretName": "certificates"}}
+    spec = executors_of(spark_pod(spark={"master": "k8s"}, cluster=tls, **written))["spec"]
+    (made,) = spec["containers"]
+    assert spec["nodeSelector"] == {"disk": "ssd"}
+    assert [variable["name"] for variable in made["env"]] == ["AWS_REGION", "ROCKETFLEET_ACCESS_KEY"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in made["volumeMounts"]}
+    assert mounts["/state"] == "state"
+    assert mounts["/tmp"] == "big", "the template's own"
+    assert "/etc/rocketfleet" in mounts
+    assert claim in spec["volumes"]
+    sources = next(volume for volume in spec["volumes"] if volume["name"] == "rocketfleet")["projected"]["sources"]
+    assert [source.keys() for source in sources] == [{"secret"}], "no settings, and no token"
 
 
 def test_the_budget_covers_exactly_the_group_s_pods() -> None:

@@ -8,8 +8,17 @@ from tests.unit.controller.model_parts import QUEUES, manifest
 from tests.unit.controller.test_plan import ASSIGNED, NOW, QUEUE, marked, old, pod, snapshot
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.spec import Autoscaling
-from rocketfleet.api.status import Condition, ConditionType, ConsumerGroupStatus, Lag, LastDrain, Scaling, Truth
+from rocketfleet.api.spec import Autoscaling, Engine
+from rocketfleet.api.status import (
+    Condition,
+    ConditionType,
+    ConsumerGroupStatus,
+    Lag,
+    LastDrain,
+    Scaling,
+    SparkProgress,
+    Truth,
+)
 from rocketfleet.controller.moments import timestamp
 from rocketfleet.controller.snapshot import DrainOutcome, Joining, Ownership, Phase, Pod, Snapshot
 from rocketfleet.controller.status import Memory, differs, invalid_status, status_of
@@ -252,3 +261,48 @@ def test_an_invalid_manifest_is_not_ready_and_leaves_the_rest_as_it_was() -> Non
     assert condition(found, ConditionType.BALANCED) == condition(before, ConditionType.BALANCED)
     assert found.members == before.members
     assert not differs(found, invalid_status(9, "spec.replicas: choose 0 or more", found, NOW + 50))
+
+
+# -- Spark ------------------------------------------------------------------------------------------------------------
+
+IN_SPARK = manifest(1, engine="Spark", worker=None, spark={"pipeline": "a:b", "checkpoint": "/c"})
+DRIVEN = snapshot(pod(0, engine=Engine.SPARK))
+
+
+def test_a_spark_group_has_one_member_with_every_queue() -> None:
+    found = status(IN_SPARK, DRIVEN)
+    assert condition(found, ConditionType.READY).status is Truth.TRUE
+    assert condition(found, ConditionType.BALANCED).reason == "EachQueueOwnedOnce"
+    assert found.queues is not None
+    assert (found.queues.total, found.queues.owned) == (4, 4)
+    assert [(member.pod, member.queues) for member in found.members or ()] == [("orders-0", 4)]
+
+
+def test_somebody_else_in_a_spark_group_is_named() -> None:
+    members = frozenset({"orders-0@u0", "worker@1"})
+    found = condition(status(IN_SPARK, replace(DRIVEN, members=members)), ConditionType.BALANCED)
+    assert (found.status, found.reason) == (Truth.FALSE, "OtherMembers")
+    assert "worker@1" in found.message
+    assert "orders-0@u0" not in found.message
+    gone = replace(DRIVEN, members=members, lingering=frozenset({"worker@1"}))
+    assert condition(status(IN_SPARK, gone), ConditionType.BALANCED).status is Truth.TRUE, "a pod that was there before"
+
+
+def test_batches_are_written_with_the_lag_and_executors_at_once() -> None:
+    def after(seconds: float, **spark: Any) -> ConsumerGroupStatus:
+        lag = Lag(messages=0, state="OK", observed_at=timestamp(NOW + seconds))
+        return ConsumerGroupStatus(lag=lag, spark=SparkProgress(**{"batch": 1, "executors": 1, "lost": 0, **spark}))
+
+    assert not differs(after(0), after(5, batch=9))
+    assert differs(after(0), after(60, batch=9))
+    assert not differs(after(0), after(60))
+    assert differs(after(0), after(0, executors=2))
+    assert differs(after(0), after(0, lost=5))
+
+
+def test_progress_is_kept_while_nobody_can_be_asked() -> None:
+    known = Memory(progress=SparkProgress(batch=7))
+    before = status_of(IN_SPARK, DRIVEN, known, EMPTY, NOW)
+    assert before.spark == SparkProgress(batch=7)
+    assert status_of(IN_SPARK, DRIVEN, NOTHING, before, NOW).spark == SparkProgress(batch=7)
+    assert status_of(manifest(2), WHOLE, NOTHING, before, NOW).spark is None, "another engine has none"

@@ -9,13 +9,14 @@ from rocketfleet.controller.group_memory import Counts
 from rocketfleet.controller.kube.group_metrics import rendered
 from rocketfleet.controller.kube.term import LagOptions, ReconcilerTerm
 from rocketfleet.controller.lag_history import HistoryOptions
+from rocketfleet.controller.pod import Defaults
 
 
 async def test_a_term_shows_its_groups_and_ends_with_everything_it_began(tmp_path: Path) -> None:
     before = asyncio.all_tasks()
     options = LagOptions(interval=0.1, history=HistoryOptions(directory=tmp_path))
     stage = Stage(group_of(2))
-    term = ReconcilerTerm(StageBackend(stage), lambda key: None, "image", options)  # type: ignore[arg-type]
+    term = ReconcilerTerm(StageBackend(stage), lambda key: None, Defaults("image"), options)  # type: ignore[arg-type]
     assert b"rocketfleet_lag_groups 0" in term.metrics()
     await term.reconcile(stage.group)
     text = term.metrics().decode()

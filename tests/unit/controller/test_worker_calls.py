@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rocketfleet.api.status import SparkProgress
 from rocketfleet.controller.worker_calls import WorkerCalls
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.control_server import ControlServer
@@ -52,6 +53,19 @@ async def test_an_assignment_has_owners_for_what_is_owned() -> None:
     assert found.members == {"a", "b"}
     assert set(found.owners) == {MessageQueue("orders", "broker-a", number) for number in range(3)}
     assert heard[0].headers["authorization"] == "Bearer secret"
+
+
+async def test_a_driver_says_how_its_query_gets_on() -> None:
+    content: dict[str, Any] = {
+        "clientIds": ["a"], "phase": "Running", "ready": True, "settled": True, "members": ["a"], "queues": [],
+        "progress": {"batch": 7, "messages": 100, "executors": None, "lost": 0, "newerThanUs": 1},
+    }  # fmt: skip
+    async with port(lambda _: json_response(200, content)) as address:
+        found = await WorkerCalls().assignment(address, None)
+        assert found.progress == SparkProgress(batch=7, messages=100, lost=0)
+        content["progress"] = {"batch": "many"}
+        with pytest.raises(CallFailed, match="not what a worker answers"):
+            await WorkerCalls().assignment(address, None)
 
 
 async def test_a_drain_says_where_each_queue_stands() -> None:

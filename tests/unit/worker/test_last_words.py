@@ -47,3 +47,21 @@ def test_a_file_that_cannot_be_written_is_no_failure(tmp_path: Path, caplog: pyt
 def test_an_answer_to_drain_says_the_same() -> None:
     answer = {"confirmed": True, "queues": [{"topic": "t", "broker": "b", "queueId": 1, "offset": 7}]}
     assert last_words.from_answer(answer) == LastWords(confirmed=True, offsets={MessageQueue("t", "b", 1): 7})
+
+
+def test_a_sentence_is_told_from_the_usual_words(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    last_words.leave_sentence(file, "there is no module\n  'shop'")
+    assert last_words.decode(file.read_bytes()) is None
+    assert last_words.sentence_of(file.read_bytes()) == "there is no module 'shop'"
+    last_words.leave(file, LastWords(confirmed=True))
+    assert last_words.sentence_of(file.read_bytes()) is None
+    assert last_words.sentence_of(b"") is None
+    last_words.leave_sentence(None, "nobody wants to know")
+
+
+def test_a_long_sentence_is_cut_to_what_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    last_words.leave_sentence(file, "ü" * 5000)
+    assert len(file.read_bytes()) <= last_words.MOST_BYTES
+    assert (last_words.sentence_of(file.read_bytes()) or "").startswith("üü")

@@ -9,12 +9,35 @@ from collections.abc import Callable
 from rocketfleet.api.allocation import Strategy
 from rocketfleet.api.consumer_group import GROUP
 from rocketfleet.api.rule import Rule
-from rocketfleet.api.rules.form import form
-from rocketfleet.api.spec import GRACE_MARGIN, ConsumerGroupSpec, Engine, MessageModel, Worker
+from rocketfleet.api.rules.form import form, quoted
+from rocketfleet.api.spec import (
+    GRACE_MARGIN,
+    ConsumeMode,
+    ConsumerGroupSpec,
+    Engine,
+    ExpressionType,
+    MessageModel,
+    Spark,
+    Worker,
+)
 from rocketfleet.api.template import CONSUMER, Template, TemplateMetadata
 
 _PART = "[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*"
 FUNCTION = f"{_PART}:{_PART}"
+MASTER = "local(\\[([0-9]+|[*])\\])?|k8s|spark://.+"
+INTERVAL = "[1-9][0-9]* (millisecond|second|minute|hour)s?"
+# Spark's settings that the manifest has fields for, or that keep the driver and its executors together.
+OWN_CONF = (
+    "spark.master",
+    "spark.app.name",
+    "spark.submit.deployMode",
+    "spark.executor.instances",
+    "spark.dynamicAllocation.enabled",
+    "spark.kubernetes.namespace",
+    "spark.kubernetes.driver.pod.name",
+    "spark.kubernetes.container.image",
+    "spark.kubernetes.executor.container.image",
+)
 
 
 def _spec(name: str, message: str, cel: str, holds: Callable[[ConsumerGroupSpec], bool], field: str) -> Rule:
@@ -36,8 +59,19 @@ def _grace(spec: ConsumerGroupSpec) -> bool:
     return grace is None or spec.shutdown.drain_timeout_seconds + GRACE_MARGIN <= grace
 
 
-def _path_or_config_map(worker: Worker) -> bool:
-    return worker.path is None or worker.code_config_map is None
+def _path_or_config_map(program: Worker | Spark) -> bool:
+    return program.path is None or program.code_config_map is None
+
+
+def _one_filter(spec: ConsumerGroupSpec) -> bool:
+    first = spec.subscriptions[0]
+    return spec.engine is not Engine.SPARK or all(
+        each.type is ExpressionType.TAG and each.expression == first.expression for each in spec.subscriptions
+    )
+
+
+def _own_conf_free(spark: Spark) -> bool:
+    return all(name.startswith("spark.") and name not in OWN_CONF for name in spark.conf or ())
 
 
 def _own_prefix(key: str) -> bool:
@@ -76,7 +110,7 @@ ENGINE: tuple[Rule, ...] = (
     ),
     _spec(
         "spark-given",
-        "engine Spark needs a pipeline: give spark.pipeline",
+        "engine Spark needs a pipeline: give spark.pipeline and spark.checkpoint",
         "self.engine != 'Spark' || has(self.spark)",
         lambda spec: spec.engine is not Engine.SPARK or spec.spark is not None,
         ".spark",
@@ -104,6 +138,22 @@ ENGINE: tuple[Rule, ...] = (
         ".messageModel",
     ),
     _spec(
+        "spark-is-concurrent",
+        "engine Spark reads queues side by side, each in its order: remove consumeMode, or set it to Concurrent",
+        "!(self.engine == 'Spark' && self.consumeMode == 'Orderly')",
+        lambda spec: spec.engine is not Engine.SPARK or spec.consume_mode is not ConsumeMode.ORDERLY,
+        ".consumeMode",
+    ),
+    _spec(
+        "spark-has-one-filter",
+        "engine Spark reads all topics with the same tags: give each subscription the same expression, of type Tag, "
+        "and filter in the pipeline",
+        "self.engine != 'Spark' || self.subscriptions.all(s, s.type == 'Tag' && "
+        "s.expression == self.subscriptions[0].expression)",
+        _one_filter,
+        ".subscriptions",
+    ),
+    _spec(
         "container-given",
         f"engine Container needs your consumer: give template.spec.containers with one named {CONSUMER} and its image",
         f"self.engine != 'Container' || ({_CONTAINERS} && "
@@ -118,6 +168,14 @@ ENGINE: tuple[Rule, ...] = (
         f"self.template.spec.containers.exists(c, {_CONSUMER_WITH_IMAGE}))",
         lambda spec: spec.worker is None or spec.worker.image is None or _consumers_with_image(spec.template) == 0,
         ".worker.image",
+    ),
+    _spec(
+        "spark-one-image",
+        f"the image stands in spark.image and in the template's container {CONSUMER}: remove one of them",
+        f"!(has(self.spark) && has(self.spark.image) && {_CONTAINERS} && "
+        f"self.template.spec.containers.exists(c, {_CONSUMER_WITH_IMAGE}))",
+        lambda spec: spec.spark is None or spec.spark.image is None or _consumers_with_image(spec.template) == 0,
+        ".spark.image",
     ),
     _spec(
         "config-has-one-process",
@@ -153,6 +211,31 @@ ENGINE: tuple[Rule, ...] = (
         "!(has(self.path) && has(self.codeConfigMap))",
         _path_or_config_map,
         ".path",
+    ),
+    Rule(
+        "spark-path-or-config-map",
+        "spec.spark",
+        "the pipeline's module is in a directory of the image or in a ConfigMap: remove path or codeConfigMap",
+        "!(has(self.path) && has(self.codeConfigMap))",
+        _path_or_config_map,
+        ".path",
+    ),
+    form(
+        "master-form",
+        "spec.spark.master",
+        MASTER,
+        "write local[*], local[2], spark://host:port, or k8s for pods of this cluster",
+    ),
+    form("trigger-form", "spec.spark.trigger", INTERVAL, "write a number and its unit, as 10 seconds or 1 minute"),
+    Rule(
+        "conf-is-spark-s",
+        "spec.spark",
+        "conf has Spark's own settings, whose names begin with spark., but not those that the operator sees to: "
+        "the master, the name, the number of executors, pods and images",
+        f"!has(self.conf) || self.conf.all(name, name.startsWith('spark.') && "
+        f"!(name in [{', '.join(quoted(name) for name in OWN_CONF)}]))",
+        _own_conf_free,
+        ".conf",
     ),
     Rule(
         "labels-free",

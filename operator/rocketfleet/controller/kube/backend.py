@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rocketfleet.api.consumer_group import API_VERSION, FINALIZER, PLURAL, ConsumerGroup
-from rocketfleet.api.spec import Engine
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.actions import Event
 from rocketfleet.controller.backend import BackendError, Seen
@@ -295,7 +294,7 @@ class KubeBackend:
 
 
 def _has_control_port(group: ConsumerGroup) -> bool:
-    return group.spec.engine is Engine.WORKER
+    return group.spec.engine.is_ours
 
 
 def _new_token() -> dict[str, str]:

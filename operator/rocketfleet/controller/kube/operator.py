@@ -321,7 +321,7 @@ async def run_operator(options: Options) -> None:
     """Run on the cluster that is configured, until a signal says stop."""
 
     def make_term(backend: KubeBackend, wake: Callable[[Key], None]) -> Term:
-        return ReconcilerTerm(backend, wake, options.defaults.worker_image, options.lag)
+        return ReconcilerTerm(backend, wake, options.defaults, options.lag)
 
     stop = asyncio.Event()
     _take_signals(stop)

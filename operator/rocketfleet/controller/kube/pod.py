@@ -27,7 +27,7 @@ from rocketfleet.controller.pod import (
 from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Phase, Pod
 from rocketfleet.worker import exit_codes
 from rocketfleet.worker.identity import POD_NAME_VARIABLE, POD_UID_VARIABLE, choose_client_id, process_client_id
-from rocketfleet.worker.last_words import decode
+from rocketfleet.worker.last_words import decode, sentence_of
 
 CLIENT_ID_VARIABLE = "ROCKETFLEET_CLIENT_ID"
 PROCESSES_VARIABLE = "ROCKETFLEET_PROCESSES"
@@ -228,13 +228,14 @@ def _trouble(status: _Raw, phase: Phase) -> str | None:
 def _ending(ended: _Raw) -> str:
     code = ended.get("exitCode")
     meaning = {
-        exit_codes.SETTINGS: ": its settings or its handler are wrong, see its log",
+        exit_codes.SETTINGS: ": its settings, or the handler or pipeline, are wrong, see its log",
         exit_codes.NOT_JOINED: ": it could not join its group in time",
         exit_codes.NOT_CONFIRMED: ": it stopped without all its offsets confirmed",
     }.get(code if isinstance(code, int) else -1, "")
     if ended.get("reason") == "OOMKilled":
         return f"OOMKilled (exit code {code}): it needs a higher memory limit"
-    return f"exit code {code}{meaning}"
+    sentence = sentence_of(str(ended.get("message") or ""))
+    return _cut(f"exit code {code}: {sentence}" if sentence else f"exit code {code}{meaning}")
 
 
 def _said(reason: object, message: object) -> str:

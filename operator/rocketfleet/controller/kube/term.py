@@ -17,6 +17,7 @@ from rocketfleet.controller.kube.group_pass import Reconciles
 from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.lag_history import HistoryOptions, LagHistory
 from rocketfleet.controller.lag_watch import LagWatch
+from rocketfleet.controller.pod import Defaults
 from rocketfleet.controller.reconcile import Reconciler
 from rocketfleet.lag.metrics import LagMetrics
 from rocketfleet.lag.monitor import INTERVAL, LagMonitor
@@ -44,12 +45,12 @@ class Term(Reconciles, Protocol):
 class ReconcilerTerm:
     """The real one."""
 
-    def __init__(self, backend: KubeBackend, wake: Callable[[Key], None], default_image: str, lag: LagOptions) -> None:
+    def __init__(self, backend: KubeBackend, wake: Callable[[Key], None], defaults: Defaults, lag: LagOptions) -> None:
         self._brokers = Brokers()
         self._history = LagHistory(lag.history) if lag.history.wanted else None
         self._monitor = LagMonitor(interval=lag.interval, keeper=self._history)
         self._lag = LagWatch(self._monitor, lag.interval, wake, time.time)
-        self._reconciler = Reconciler(backend, self._brokers, default_image=default_image, wake=wake, lag=self._lag)
+        self._reconciler = Reconciler(backend, self._brokers, defaults=defaults, wake=wake, lag=self._lag)
         self._lag_metrics = LagMetrics(self._monitor, per_queue=lag.per_queue)
         self._lag.start()
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.spec import GRACE_MARGIN, Engine
+from rocketfleet.api.spec import GRACE_MARGIN
 from rocketfleet.client.config import ClientConfig, new_client_id
 from rocketfleet.controller.actions import Event
 from rocketfleet.controller.backend import BackendError, Seen
-from rocketfleet.controller.local.command import Command, Surroundings, command_of
+from rocketfleet.controller.local.command import LOCAL_DEFAULTS, Command, Surroundings, command_of
 from rocketfleet.controller.local.files import Key, StateDirectory, write_json, write_private
 from rocketfleet.controller.local.member import LocalMember
 from rocketfleet.controller.local.objects import LocalObjects
@@ -35,7 +35,6 @@ from rocketfleet.controller.worker_calls import WorkerCalls
 from rocketfleet.controller.worker_settings import settings_of
 
 _log = logging.getLogger(__name__)
-LOCAL_IMAGE = "this-machine"  # for the revision: locally there are no images
 TEND_SECONDS = 0.1
 PROBE_SECONDS = 0.2  # between two questions to a process that is not ready
 READY_PROBE_SECONDS = 2.0  # and to one that is
@@ -226,7 +225,7 @@ class LocalBackend:
 
     def _start_again(self, key: Key, member: LocalMember, now: float) -> None:
         held = self.objects.get(key)
-        if held is None or revision_of(held.group, LOCAL_IMAGE) != member.revision:
+        if held is None or revision_of(held.group, LOCAL_DEFAULTS) != member.revision:
             member.phase, member.restart_at = Phase.FAILED, None  # what it was made from is no more
             self.woken(key)
             return
@@ -251,7 +250,7 @@ class LocalBackend:
         if now - member.probed < (READY_PROBE_SECONDS if member.ready else PROBE_SECONDS):
             return
         member.probed = now
-        if member.engine is not Engine.WORKER:
+        if not member.engine.is_ours:
             self._note_ready(key, member, ready=True)
             return
         control = member.control
@@ -280,8 +279,9 @@ class LocalBackend:
         files = self._state.group(group.key)
         self.secrets.mount_certificates(group, files)
         path = self.secrets.mount_code(group, files)
-        if path is None and group.spec.worker is not None:
-            path = base / (group.spec.worker.path or "")
+        program = group.spec.program
+        if path is None and program is not None:
+            path = base / (program.path or "")
         namespace = group.metadata.namespace
         around = Surroundings(
             pod=member.files,

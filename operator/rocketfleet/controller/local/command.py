@@ -17,13 +17,16 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.api.template import CONSUMER
 from rocketfleet.controller.backend import BackendError
+from rocketfleet.controller.executor_pod import Manifest
 from rocketfleet.controller.local.files import GroupFiles, PodFiles
-from rocketfleet.controller.pod import Defaults, Manifest, PodError, build, pod_name
+from rocketfleet.controller.pod import Defaults, PodError, build, pod_name
 
 LOCAL_IMAGE = "this-machine"
-LOCAL_WORKER = (sys.executable, "-P", "-m", "rocketfleet.cli.main", "worker")
+LOCAL_DEFAULTS = Defaults(LOCAL_IMAGE, spark_image=LOCAL_IMAGE)  # for the revision: locally there are no images
+LOCAL_PROGRAM = (sys.executable, "-P", "-m", "rocketfleet.cli.main")
 LOOPBACK = "127.0.0.1"
-_POD_WORKER = ["rocketfleet", "worker"]
+_POD_PROGRAM = "rocketfleet"
+_ONLY_IN_PODS = "ROCKETFLEET_EXECUTOR_TEMPLATE"  # without it, executors are processes of this machine
 _POD_TLS = "/etc/rocketfleet/tls/"
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
@@ -52,7 +55,7 @@ def command_of(group: ConsumerGroup, ordinal: int, uid: str, revision: str, arou
     """The process of one pod. BackendError says what of the manifest cannot be had on this machine."""
     certificate = "tls.crt" in _certificates(group, around)
     try:
-        made = build(_with_image(group), ordinal, revision, Defaults(LOCAL_IMAGE), client_certificate=certificate)
+        made = build(_with_image(group), ordinal, revision, LOCAL_DEFAULTS, client_certificate=certificate)
     except PodError as error:
         raise BackendError(str(error)) from error
     container = made["spec"]["containers"][0]
@@ -61,6 +64,7 @@ def command_of(group: ConsumerGroup, ordinal: int, uid: str, revision: str, arou
         "metadata.uid": uid,
         "metadata.namespace": group.metadata.namespace,
         "spec.nodeName": "localhost",
+        "status.podIP": LOOPBACK,
     }
     variables: dict[str, str] = {}
     for variable in container["env"]:
@@ -68,6 +72,7 @@ def command_of(group: ConsumerGroup, ordinal: int, uid: str, revision: str, arou
         if value is not None:
             variables[variable["name"]] = value
     variables |= _moved(group, container, variables, around)
+    variables.pop(_ONLY_IN_PODS, None)
     inherited = {name: value for name, value in around.inherited.items() if not name.startswith("ROCKETFLEET_")}
     argv = [*(container.get("command") or ()), *(container.get("args") or ())]
     if not argv:
@@ -75,8 +80,8 @@ def command_of(group: ConsumerGroup, ordinal: int, uid: str, revision: str, arou
             f"the container named {CONSUMER} in spec.template.spec has no command: images are not run on this machine"
         )
     expanded = [_expanded(str(part), variables) for part in argv]
-    if group.spec.engine is Engine.WORKER and expanded[:2] == _POD_WORKER:
-        expanded[:2] = LOCAL_WORKER
+    if group.spec.engine.is_ours and expanded[0] == _POD_PROGRAM:
+        expanded[:1] = LOCAL_PROGRAM
     return Command(tuple(expanded), {**inherited, **variables})
 
 
@@ -137,7 +142,7 @@ def _moved(
     for name, value in variables.items():
         if value.startswith(_POD_TLS):
             moved[name] = str(around.group.mounted / "tls" / value.removeprefix(_POD_TLS))
-    if group.spec.engine is not Engine.WORKER:
+    if not group.spec.engine.is_ours:
         return moved
     written = (group.spec.template.spec or {}).get("containers") or () if group.spec.template is not None else ()
     chosen = {

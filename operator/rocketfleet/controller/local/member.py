@@ -4,6 +4,7 @@ The record has what must survive us: who the pod is, its process, its drain mark
 anything is done that rests on it. Everything else is found again by looking at the process and its files.
 """
 
+import contextlib
 import shutil
 import signal
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from rocketfleet.worker import last_words
 from rocketfleet.worker.restarts import Restarts
 
 _TAIL = 4096
+_LONGEST = 300
 
 
 @dataclass(slots=True)
@@ -142,6 +144,11 @@ class LocalMember:
             return None
 
     def _trouble(self, code: int | None) -> str:
+        """Why it ended: by its own sentence, else by the last line of its log."""
+        with contextlib.suppress(OSError):
+            sentence = last_words.sentence_of(self.files.last_words.read_bytes())
+            if sentence:
+                return f"{describe_exit(code)}: {sentence[:_LONGEST]}"
         try:
             with self.files.log.open("rb") as log:
                 log.seek(0, 2)
@@ -149,7 +156,7 @@ class LocalMember:
                 lines = log.read().decode("utf-8", "replace").strip().splitlines()
         except OSError:
             lines = []
-        return f"{describe_exit(code)}: {lines[-1].strip()[:300]}" if lines else describe_exit(code)
+        return f"{describe_exit(code)}: {lines[-1].strip()[:_LONGEST]}" if lines else describe_exit(code)
 
     def terminate(self) -> None:
         """SIGTERM: a worker drains; one that is draining hurries."""
@@ -165,7 +172,7 @@ class LocalMember:
     @property
     def control(self) -> str | None:
         """Its control port, once it is open."""
-        if self.engine is not Engine.WORKER or self.phase is not Phase.RUNNING or self.trouble is not None:
+        if not self.engine.is_ours or self.phase is not Phase.RUNNING or self.trouble is not None:
             return None
         try:
             return self.files.control.read_text().strip() or None

@@ -17,7 +17,8 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.controller.actions import Event, Reason
 from rocketfleet.controller.brokers import Brokers
 from rocketfleet.controller.lag_watch import LagWatch
-from rocketfleet.controller.local.backend import LOCAL_IMAGE, LocalBackend
+from rocketfleet.controller.local.backend import LocalBackend
+from rocketfleet.controller.local.command import LOCAL_DEFAULTS
 from rocketfleet.controller.local.files import Key
 from rocketfleet.controller.local.manifests import Wish
 from rocketfleet.controller.reconcile import Reconciler
@@ -49,7 +50,7 @@ class LocalRun:
             monitor = LagMonitor(interval=lag_seconds)
         self.watch = LagWatch(monitor, lag_seconds, self.wake, time.time)
         self.reconciler = Reconciler(
-            self.backend, self.brokers, default_image=LOCAL_IMAGE, wake=self.wake, lag=self.watch
+            self.backend, self.brokers, defaults=LOCAL_DEFAULTS, wake=self.wake, lag=self.watch
         )
         self.queue: WorkQueue[Key] = WorkQueue(self._pass)
         self.backend.woken = self.wake

@@ -77,14 +77,14 @@ class LocalSecrets:
         return _mounted(files.mounted / "tls", {name: content[name] for name in CERTIFICATES if name in content})
 
     def mount_code(self, group: ConsumerGroup, files: GroupFiles) -> Path | None:
-        """Write the handler's module out of its ConfigMap; None if it is not in one."""
-        worker = group.spec.worker
-        if worker is None or worker.code_config_map is None:
+        """Write the handler's or the pipeline's module out of its ConfigMap; None if it is not in one."""
+        program = group.spec.program
+        if program is None or program.code_config_map is None:
             return None
-        content = self.config_maps.get((group.metadata.namespace, worker.code_config_map))
+        content = self.config_maps.get((group.metadata.namespace, program.code_config_map))
         if content is None:
             raise BackendError(
-                f"the ConfigMap {worker.code_config_map} is missing: put it beside the group in the manifest"
+                f"the ConfigMap {program.code_config_map} is missing: put it beside the group in the manifest"
             )
         _mounted(files.mounted / "code", {name: text.encode() for name, text in content.items()})
         return files.mounted / "code"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import concurrent.futures
     from collections.abc import Coroutine
 
+    from rocketfleet.client.config import ClientConfig
     from rocketfleet.spark.source.options import Connection
 
 T = TypeVar("T")
@@ -27,12 +28,12 @@ T = TypeVar("T")
 class Link:
     """A client, and the loop it runs on."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, config: ClientConfig) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rocketmq", daemon=True)
         self._thread.start()
         try:
-            self.client = self.call(_started(connection))
+            self.client = self.call(_started(config))
         except ValueError as error:  # a certificate or key that cannot be loaded
             self._end()
             raise SourceError(str(error)) from None
@@ -61,8 +62,8 @@ class Link:
         self._loop.close()
 
 
-async def _started(connection: Connection) -> Client:
-    client = Client(connection.config())
+async def _started(config: ClientConfig) -> Client:
+    client = Client(config)
     client.start()
     return client
 
@@ -76,7 +77,7 @@ def link(connection: Connection) -> Link:
     key = (os.getpid(), connection)
     with _lock:
         if key not in _links:
-            _links[key] = Link(connection)
+            _links[key] = Link(connection.config())
         return _links[key]
 
 

@@ -36,6 +36,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from rocketfleet.client.errors import RocketMQError
+from rocketfleet.spark.source import reporting
 from rocketfleet.spark.source.cluster import Cluster
 from rocketfleet.spark.source.drain import is_draining
 from rocketfleet.spark.source.errors import SourceError, in_one_sentence, one_line
@@ -157,6 +158,7 @@ class _DriverState:
         self._away: set[str] = set()
         self._compared = False
         self._shrunk: set[MessageQueue] = set()
+        self._reported: Progress | None = None
         self.latest_known: Offsets | None = None
 
     def begin(self) -> Progress:
@@ -173,6 +175,7 @@ class _DriverState:
                 start[queue] = gone.end
         self._compared = True
         self.write_back(start)
+        self._report(Progress(start, lost))
         return Progress(start, lost)
 
     def end_now(self) -> Offsets:
@@ -181,6 +184,7 @@ class _DriverState:
 
     def following(self, start: Progress, most: int | None, target: Offsets | None) -> Progress:
         """How far the batch after `start` may go: nowhere, while the cluster is in trouble."""
+        self._report(start)
         if self._clock() < self._trouble_until:
             return start
         try:
@@ -214,6 +218,7 @@ class _DriverState:
 
     def ranges(self, start: Progress, end: Progress) -> list[QueueRange]:
         """What a batch reads."""
+        self._report(start)
         self._compare(start.offsets)
         wanted = between(start.offsets, end.offsets)
         if end.lost > start.lost:  # it was counted when the batch was made: not for the tasks to find
@@ -242,6 +247,12 @@ class _DriverState:
                 queue,
                 error,
             )
+
+    def _report(self, done: Progress) -> None:
+        """Say what is done: everything before a batch that Spark plans."""
+        if done != self._reported:
+            reporting.leave(self._options.group, done.offsets, done.lost)
+            self._reported = done
 
     def _compare(self, checkpoint: Offsets) -> None:
         """After a restart, say where the broker disagrees with the checkpoint."""

@@ -1,0 +1,98 @@
+"""`rocketfleet spark driver`: the driver of a ConsumerGroup with engine Spark, as its pod or process runs it.
+
+It is told what a worker is told, in the same variables and files; what is about Spark stands in the settings file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rocketfleet.cli.connection import Connection, connection_options
+from rocketfleet.worker import exit_codes
+from rocketfleet.worker.setting_values import SettingsError
+
+_log = logging.getLogger(__name__)
+PREFIX = "ROCKETFLEET"
+TOKEN_VARIABLE = "ROCKETFLEET_CONTROL_TOKEN"  # noqa: S105 - the variable's name
+PORT_VARIABLE = "ROCKETFLEET_BIND_PORT"  # Kubernetes sets ROCKETFLEET_PORT, beside a Service named rocketfleet
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(
+    context_settings={"auto_envvar_prefix": PREFIX, "max_content_width": 120},
+    short_help="Run the driver of a ConsumerGroup with engine Spark.",
+    epilog="Every option can be given as an environment variable: ROCKETFLEET_ and its name in capitals. Exit codes: "
+    "0 drained, 1 failed, 2 wrong settings or pipeline, 3 the group could not be joined, 4 drained but not every "
+    "offset confirmed.",
+)
+@click.option("--settings", type=_FILE, required=True, metavar="FILE", help="JSON, with a section `spark`.")
+@click.option("--path", type=_PATH, metavar="DIR", help="Where the pipeline's module is.")
+@connection_options
+@click.option("--client-id", metavar="ID", help="The member's name. [default: POD_NAME@POD_UID, or a unique one]")
+@click.option("--executor-template", type=_FILE, metavar="FILE", help="Master k8s: the pod template of executors.")
+@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Control port: its address.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, envvar=PORT_VARIABLE, allow_from_autoenv=False,
+              help=f"Control port: its number. [a free one] [env: {PORT_VARIABLE}]")  # fmt: skip
+@click.option("--port-file", type=_PATH, metavar="FILE", help="Write the control port's address here.")
+@click.option(
+    "--token-file", type=_FILE, metavar="FILE", help=f"Control port: its token. [env, instead: {TOKEN_VARIABLE}]"
+)
+@click.option("--last-words", type=_PATH, metavar="FILE", help="Write here, at the end, where each queue stood.")
+@click.option("--stuck-after", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
+              metavar="SECONDS", help="/healthz fails when the query was not looked at for so long.")  # fmt: skip
+@click.option("--join-timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS",
+              help="How long to ask brokers that do not answer before giving up.")  # fmt: skip
+@click.option("--log-format", type=click.Choice(["json", "text"]), default="text", show_default=True)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+              default="info", show_default=True)  # fmt: skip
+def driver(connection: Connection, **options: Any) -> None:
+    """Run the pipeline of a group as its one member, until told to stop (SIGTERM, POST /drain): then finish the batch
+    under way, write the group's offsets back, and end.
+    """
+    from rocketfleet.worker import last_words, logs
+
+    logs.configure(options["log_format"], options["log_level"])
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        code = _run(connection, options)
+    except (SettingsError, click.ClickException) as error:
+        sentence = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        _log.error("%s", sentence)
+        last_words.leave_sentence(options["last_words"], sentence)
+        code = exit_codes.SETTINGS
+    sys.exit(code)
+
+
+def _run(connection: Connection, options: dict[str, Any]) -> int:
+    from rocketfleet.spark.driver import process, settings
+    from rocketfleet.spark.driver.driver import DriverSpec
+    from rocketfleet.spark.driver.session import place_in
+    from rocketfleet.worker.handler_loading import HandlerError, put_on_path
+    from rocketfleet.worker.identity import choose_client_id
+    from rocketfleet.worker.port import ControlPort
+    from rocketfleet.worker.token import Token, TokenError
+
+    path: Path | None = options["path"]
+    try:
+        token = Token(os.environ.get(TOKEN_VARIABLE), options["token_file"])
+        if path is not None:
+            put_on_path(path)
+    except (TokenError, HandlerError) as error:
+        raise SettingsError(str(error)) from error
+    client_id = choose_client_id(options["client_id"], os.environ)
+    spec = DriverSpec(
+        settings=settings.read(options["settings"]),
+        config=connection.config(client_id=client_id),
+        place=place_in(os.environ, options["executor_template"], None if path is None else path.resolve()),
+        join_timeout=options["join_timeout"],
+        stuck_after=options["stuck_after"],
+    )
+    port = ControlPort(options["bind"], options["port"], options["port_file"])
+    return process.run(spec, port, token, options["last_words"])
