@@ -64,7 +64,7 @@ def test_a_missing_history_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_on_a_cluster_it_says_the_same(tmp_path: Path, standalone: Standalone) -> None:  # noqa: F811 - the fixture
     asyncio.run(write(tmp_path / "history", days=0.5))
-    told = []
+    told: list[str] = []
     for master in ("local[2]", standalone.master):
         floors = tmp_path / f"floors-{len(told)}.json"
         settings = ("--conf", "spark.executor.memory=512m")
