@@ -34,7 +34,9 @@ FROM runtime AS worker
 COPY --from=build-worker /opt/rocketfleet /opt/rocketfleet
 
 FROM build AS build-operator
-RUN install-rocketfleet "[operator]"
+# "operator,history" also brings pyarrow, for a history of lag in Parquet files.
+ARG OPERATOR_EXTRAS=operator
+RUN install-rocketfleet "[$OPERATOR_EXTRAS]"
 
 FROM runtime AS operator
 COPY --from=build-operator /opt/rocketfleet /opt/rocketfleet

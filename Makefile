@@ -14,10 +14,11 @@ SPARK := $(VENV)/.installed-spark
 
 # Extra arguments for pytest, e.g. make unit ARGS="-k frame -x"
 ARGS ?=
-# Processes that unit tests run in; JOBS=0 runs all in one. Tests on a broker run one after another: several groups with
-# their JVMs side by side on two cores miss their deadlines.
+# Processes that tests run in, unit tests and those on a broker; 0 runs all in one. Each process of the latter has a
+# broker of its own, and its tests start more of them: on two cores, two are enough.
 JOBS ?= 3
-PARALLEL := -n $(JOBS) --dist worksteal
+BROKER_JOBS ?= 2
+PARALLEL := --dist worksteal -n
 
 .PHONY: help demo test spark e2e bench bench-spark check crds fmt clean setup jars unit faults
 
@@ -28,11 +29,11 @@ demo: jars ## a real RocketMQ on loopback and a group scaled 2 → 4 → 1 under
 	@$(BIN)/rocketfleet demo
 
 test: check jars ## lint, types, unit and property tests, and the tests on a real broker
-	@$(BIN)/pytest $(PARALLEL) tests/unit $(ARGS)
-	@$(BIN)/pytest tests/broker $(ARGS)
+	@$(BIN)/pytest $(PARALLEL) $(JOBS) tests/unit $(ARGS)
+	@$(BIN)/pytest $(PARALLEL) $(BROKER_JOBS) tests/broker $(ARGS)
 
 unit: $(DEV) ## only the tests that need no broker
-	@$(BIN)/pytest $(PARALLEL) tests/unit $(ARGS)
+	@$(BIN)/pytest $(PARALLEL) $(JOBS) tests/unit $(ARGS)
 
 faults: jars ## the long fault tests, with the real times of a broker
 	@$(BIN)/pytest -m slow tests/broker $(ARGS)
@@ -46,8 +47,8 @@ e2e: jars ## end to end on a kind cluster, or on the one of KUBECONFIG; ARGS="-m
 bench: jars ## the benchmarks, each against a peer measured in the same run
 	@for b in decode allocate produce consume lag_sweep; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
 
-bench-spark: $(SPARK) jars ## the benchmark of the Spark data source
-	@$(BIN)/python bench/spark_read.py
+bench-spark: $(SPARK) jars ## the benchmarks of the Spark data source and of the lag analytics, up to 100 M samples
+	@for b in spark_read lag_analytics; do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py; done
 
 check: $(DEV) ## formatting, lint, types, layers, and the project's own rules
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting: run 'make fmt'" >&2; exit 1; }

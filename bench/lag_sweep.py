@@ -53,7 +53,7 @@ def broker_of(given: str | None) -> Iterator[tuple[str, Fleet | None]]:
         fleet = Fleet(directory)
         fleet.start(
             FleetSpec(
-                heap="512m",
+                heap="1g",
                 properties=(("waitTimeMillsInSendQueue", "30000"), ("mappedFileSizeConsumeQueue", "20000")),
             )
         )

@@ -118,7 +118,7 @@ def name_server_of(given: str | None) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="bench-produce-") as directory:
         fleet = Fleet(directory)
         # A busy machine makes brokers refuse what has queued for 200 ms; that is not what is measured here.
-        fleet.start(FleetSpec(properties=(("waitTimeMillsInSendQueue", "30000"),)))
+        fleet.start(FleetSpec(heap="1g", properties=(("waitTimeMillsInSendQueue", "30000"),)))
         try:
             yield fleet.name_server
         finally:

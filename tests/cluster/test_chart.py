@@ -100,3 +100,26 @@ def test_wrong_values_are_refused(setting: str) -> None:
 def test_checkov_finds_nothing() -> None:
     answer = subprocess.run([str(Path(__file__).parent / "lint-chart")], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_consumers_are_scraped_where_the_operator_looks_after_them() -> None:
+    assert not of_kind(rendered(), "PodMonitor")
+    (monitor,) = of_kind(rendered("podMonitor.enabled=true"), "PodMonitor")
+    assert monitor["spec"]["namespaceSelector"] == {"any": True}
+    assert monitor["spec"]["podMetricsEndpoints"][0]["port"] == "control"
+    (monitor,) = of_kind(rendered("podMonitor.enabled=true", "watchNamespaces={a,b}"), "PodMonitor")
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["a", "b"]}
+
+
+def test_the_lags_history_is_sent_by_tls_where_that_is_asked_for() -> None:
+    where = ("operator.lag.history.topic=lag", "operator.lag.history.nameServers=a:1")
+
+    def arguments(*settings: str) -> list[str]:
+        (deployment,) = of_kind(rendered(*where, *settings), "Deployment")
+        given: list[str] = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        return [argument for argument in given if argument.startswith("--lag-history")]
+
+    plain = ["--lag-history-every=60", "--lag-history-topic=lag", "--lag-history-name-server=a:1"]
+    assert arguments() == plain
+    assert arguments("operator.lag.history.tls.enabled=true") == [*plain, "--lag-history-tls"]
+    assert arguments("operator.lag.history.tls.caFile=/ca/ca.pem") == [*plain, "--lag-history-ca-file=/ca/ca.pem"]

@@ -70,6 +70,33 @@ def test_looking_at_a_group(desk: Desk, scene: Scene) -> None:
     assert scene.finish().good
 
 
+def test_autoscaling_through_zero_is_explained(kube: Kube, scene: Scene, images: Images) -> None:
+    scene.open()
+    manifest = scene.manifest(
+        autoscaling={"minReplicas": 0, "maxReplicas": 4, "targetSeconds": 30, "scaleToZeroAfterSeconds": 30}
+    )
+    del manifest["spec"]["replicas"]
+    scene.apply(manifest)
+    desk = Desk(kube, scene, images.operator)
+    until(lambda: "nothing waits" in desk.run("lag", GROUP, "--explain"), "the lag of an idle group is explained")
+    assert not scene.pods()
+
+    scene.start_traffic()
+    until(scene.pods, "the first messages bring a member")
+    scene.hold()
+    told = desk.run("lag", GROUP, "--explain")
+    print(told)
+    assert "ScaledFromZero" in told
+    assert "of 0 to 4" in told
+
+    scene.drain_off()
+    until(lambda: not scene.pods(), "nobody is left when nothing was to do for a while", 180.0)
+    reasons = {reason for reason, _ in scene.events()}
+    assert {"ScaledFromZero", "ScaledToZero", "Drained"} <= reasons
+    assert "ScaledToZero" in desk.run("lag", GROUP, "--explain")
+    assert scene.finish().good
+
+
 def test_draining_and_rebalancing_by_hand(desk: Desk, scene: Scene) -> None:
     before = scene.pod(1)
     assert before is not None

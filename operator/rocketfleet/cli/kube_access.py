@@ -101,7 +101,8 @@ class KubeAccess:
                 f"`kubectl get consumergroups -n {self.namespace}` lists those there are ({error.message})"
             ) from error
 
-    async def annotate_group(self, name: str, annotations: Mapping[str, str]) -> None:
+    async def annotate_group(self, name: str, annotations: Mapping[str, str | None]) -> None:
+        """Set annotations; None takes one away."""
         await self._annotate(self._group_path(name), annotations)
 
     def _group_path(self, name: str) -> str:
@@ -149,7 +150,7 @@ class KubeAccess:
         except (aiohttp.ClientError, OSError, TimeoutError, KeyError, ValueError, TypeError):
             return time.time()
 
-    async def _annotate(self, path: str, annotations: Mapping[str, str], uid: str | None = None) -> None:
+    async def _annotate(self, path: str, annotations: Mapping[str, str | None], uid: str | None = None) -> None:
         metadata: Object = {"annotations": dict(annotations)}
         if uid is not None:
             metadata["uid"] = uid  # the API server refuses the patch with a conflict if it is another

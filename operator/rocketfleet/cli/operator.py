@@ -36,13 +36,13 @@ def own_namespace() -> str:
         return "default"
 
 
-def _cluster(name_servers: str) -> ClientConfig:
+def _cluster(name_servers: str, tls: bool, ca_file: Path | None) -> ClientConfig:
     """The RocketMQ that keeps the history."""
     return Connection(
         name_server=name_servers,
         credentials_file=None,
-        tls=False,
-        ca_file=None,
+        tls=tls,
+        ca_file=ca_file,
         cert_file=None,
         key_file=None,
         server_name=None,
@@ -155,6 +155,19 @@ def _cluster(name_servers: str) -> ClientConfig:
     f"[env: {ACCESS_KEY_VARIABLE}, {SECRET_KEY_VARIABLE}]",
 )
 @click.option(
+    "--lag-history-tls",
+    is_flag=True,
+    envvar="ROCKETFLEET_LAG_HISTORY_TLS",
+    help="Speak TLS with that cluster.",
+)
+@click.option(
+    "--lag-history-ca-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="ROCKETFLEET_LAG_HISTORY_CA_FILE",
+    metavar="FILE",
+    help="Speak TLS, and trust certificates signed by these authorities.",
+)
+@click.option(
     "--lag-history-dir",
     type=click.Path(file_okay=False, path_type=Path),
     envvar="ROCKETFLEET_LAG_HISTORY_DIR",
@@ -209,6 +222,8 @@ def operator(
     lag_per_queue: bool,
     lag_history_topic: str | None,
     lag_history_name_server: str | None,
+    lag_history_tls: bool,
+    lag_history_ca_file: Path | None,
     lag_history_dir: Path | None,
     lag_history_mib: int,
     lag_history_every: float,
@@ -240,7 +255,9 @@ def operator(
     history = HistoryOptions(
         every=lag_history_every,
         topic=lag_history_topic or None,
-        cluster=_cluster(lag_history_name_server) if lag_history_name_server else None,
+        cluster=_cluster(lag_history_name_server, lag_history_tls, lag_history_ca_file)
+        if lag_history_name_server
+        else None,
         directory=lag_history_dir,
         directory_mib=lag_history_mib,
     )

@@ -1,4 +1,4 @@
-"""`rocketfleet spark`: pipelines on Spark."""
+"""`rocketfleet spark`: pipelines on Spark, and the lag analytics."""
 
 from __future__ import annotations
 
@@ -6,47 +6,28 @@ import click
 
 from rocketfleet.cli.spark_driver import driver
 from rocketfleet.cli.spark_executor import executor
+from rocketfleet.cli.spark_master import SparkOptions, spark_options
+from rocketfleet.cli.spark_recommend import recommend
+from rocketfleet.cli.spark_report import report
 from rocketfleet.spark.submit import PipelineFailed, Submission
 
 
 @click.group()
 def spark() -> None:
-    """Run pipelines on Spark, with the data source rocketmq."""
+    """Run pipelines on Spark, with the data source rocketmq, and report on lag."""
 
 
 spark.add_command(driver)
 spark.add_command(executor)
-
-
-def _settings(given: tuple[str, ...]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for text in given:
-        name, separator, value = text.partition("=")
-        if not separator or not name.startswith("spark."):
-            raise click.BadParameter(f"{text!r} is no setting: write spark.some.name=value", param_hint="--conf")
-        settings[name] = value
-    return settings
+spark.add_command(report)
+spark.add_command(recommend)
 
 
 @spark.command(context_settings={"ignore_unknown_options": True})
 @click.argument("pipeline", metavar="PIPELINE")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@click.option("--master", default="local[*]", show_default=True, help="local[N], spark://host:port or k8s://address.")
+@spark_options
 @click.option("--name", help="The application's name. Default: that of the pipeline.")
-@click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of Spark's. Repeatable.")
-@click.option(
-    "--ship/--no-ship",
-    default=True,
-    show_default=True,
-    help="Send this package to the executors; not needed where their image has it, nor with local[N].",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"]),
-    default="FATAL",
-    show_default=True,
-    help="How much of Spark's own log is shown.",
-)
 @click.option(
     "--drain-timeout",
     type=click.FloatRange(min=0),
@@ -56,15 +37,7 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
     help="How long the batch under way may take to end once the driver is asked to.",
 )
 def submit(
-    *,
-    pipeline: str,
-    arguments: tuple[str, ...],
-    master: str,
-    name: str | None,
-    settings: tuple[str, ...],
-    ship: bool,
-    log_level: str,
-    drain_timeout: float,
+    *, pipeline: str, arguments: tuple[str, ...], on: SparkOptions, name: str | None, drain_timeout: float
 ) -> None:
     """Run PIPELINE: module:function, or a file whose function `pipeline` it is (file.py, file.py:function).
 
@@ -76,12 +49,8 @@ def submit(
     from rocketfleet.spark.pipeline_loading import PipelineError, load_pipeline
     from rocketfleet.spark.submit import run
 
-    chosen = _settings(settings)
-    try:
-        import pyspark  # noqa: F401 - only whether it is there
-    except ModuleNotFoundError:
-        raise click.ClickException("Spark is not installed: pip install 'rocketfleet[spark]'") from None
-    submission = Submission(name or pipeline, master, chosen, log_level, ship, drain_timeout)
+    on.check()
+    submission = Submission(name or pipeline, on.master, on.settings, on.log_level, on.ship, drain_timeout)
     try:
         run(load_pipeline(pipeline), arguments, submission, lambda words: click.echo(words, err=True))
     except (PipelineError, PipelineFailed) as error:

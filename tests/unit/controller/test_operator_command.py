@@ -89,7 +89,19 @@ def test_the_lags_history_is_kept_where_it_is_told_and_not_half(monkeypatch: pyt
     assert history.cluster is not None
     assert history.cluster.credentials is not None
     assert history.cluster.credentials.access_key == "key"
+    assert history.cluster.tls is None
     assert not run(monkeypatch, "--worker-image", "w").lag.history.wanted
     result = CliRunner().invoke(main, ["operator", "--worker-image", "w", "--lag-history-topic", "lag"])
     assert result.exit_code == 1
     assert "--lag-history-name-server" in result.output
+
+
+def test_the_lags_history_may_be_behind_tls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    authorities = tmp_path / "ca.pem"
+    authorities.write_text("certificates")
+    where = ("--worker-image", "w", "--lag-history-topic", "lag", "--lag-history-name-server", "a:1")
+    for more, expected in ((("--lag-history-tls",), None), (("--lag-history-ca-file", authorities), str(authorities))):
+        cluster = run(monkeypatch, *where, *map(str, more)).lag.history.cluster
+        assert cluster is not None
+        assert cluster.tls is not None
+        assert cluster.tls.ca_file == expected

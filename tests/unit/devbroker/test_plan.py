@@ -134,10 +134,11 @@ def test_each_process_has_a_home_of_its_own() -> None:
 
 
 def test_a_large_heap_is_collected_for_throughput() -> None:
-    assert "-XX:+UseSerialGC" in plan(FleetSpec()).processes["broker-a"].argv
+    assert {"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"} <= set(plan(FleetSpec()).processes["broker-a"].argv)
     large = plan(FleetSpec(heap="2g")).processes["broker-a"].argv
     assert "-Xmx2048m" in large
     assert "-XX:+UseG1GC" in large
+    assert "-XX:TieredStopAtLevel=1" not in large
 
 
 def test_the_proxy_serves_where_it_was_told() -> None:

@@ -164,6 +164,8 @@ def _out(
     from_zero = history.replicas == 0
     if not from_zero and not history.covers(moment):
         return None
+    if from_zero and not has_work(views[0][-1]) and not produce_rate(views[0]):
+        return None  # what a sample from before says of members that were there is nothing to come back for
     recent = [view for view in views if view[-1].at >= moment and view[-1].lag is not None]
     seen = [demand(policy, view, mind, queues) for view in (views[:1] if from_zero else recent)]
     if not seen:

@@ -83,8 +83,10 @@ def _because(policy: Policy, figures: "Figures", called: "Demand", replicas: int
         text = f"{does}, so it takes {top} to keep up"
     elif top == called.by_lag:
         text = f"; at {policy.target_lag} for each member that is {top}"
-    else:
+    elif policy.target_seconds is not None:
         text = f"; the group falls behind its target of {policy.target_seconds:g} s"
+    else:
+        text = "; fewer were not enough for what came in before"
     if replicas > max(top, 1):
         text += f". With {figures.queues} queues, {replicas} is the next number that leaves every member fewer of them"
     elif replicas < top:

@@ -114,6 +114,19 @@ def test_the_larger_of_both_targets_counts() -> None:
     assert "within 6 s" in by_both.sentence
 
 
+def test_a_sample_from_before_the_way_to_zero_brings_nobody_back() -> None:
+    # It was taken while there was still a member, and says neither that something waits nor what came in.
+    history = History(0, (sample(0, 0, replicas=1, produced=None, consumed=None, ready=0),))
+    assert decide(Policy(0, 4, target_lag=100), history, 0).replicas == 0
+
+
+def test_what_was_too_few_before_is_told_without_a_target_of_seconds() -> None:
+    samples = tuple(sample(at, 10, replicas=1, produced=None, consumed=None) for at in range(0, 61, 5))
+    decision = decide(Policy(1, 4, target_lag=1000), History(1, samples, Mind(too_few=2, too_few_at=50.0)), 60)
+    assert (decision.replicas, decision.reason) == (4, Reason.OUT)
+    assert "fewer were not enough" in decision.sentence
+
+
 def test_an_even_step_beyond_the_maximum_ends_there() -> None:
     history = History(1, (sample(0, 500), sample(20, 500)))
     assert decide(Policy(1, 7, target_lag=100), history, 20).replicas == 7

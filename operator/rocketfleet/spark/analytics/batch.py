@@ -1,0 +1,102 @@
+"""A history, or the windows that a stream made of it, into tables and figures: what `rocketfleet spark report` runs.
+
+Queue windows are made once and kept on the executors' disks: everything else is made from them, and they are a
+fraction of the samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rocketfleet.spark.analytics.collecting import collect
+from rocketfleet.spark.analytics.group_windows import group_windows
+from rocketfleet.spark.analytics.member_windows import member_windows
+from rocketfleet.spark.analytics.output import (
+    DAYS,
+    GROUPS,
+    HOURS,
+    MEMBERS,
+    QUEUES,
+    check_owner,
+    read_table,
+    write_table,
+)
+from rocketfleet.spark.analytics.patterns import days, hours
+from rocketfleet.spark.analytics.queue_windows import WIDTH, queue_windows
+from rocketfleet.spark.analytics.reading import read_history
+from rocketfleet.spark.analytics.reference import HistoryError, parse_history
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import date
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rocketfleet.spark.analytics.figures import Analysis
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to analyse. Without a history, the windows in `aggregates` are taken; with one, they are written there."""
+
+    history: str | None
+    aggregates: str | None = None
+    since: date | None = None  # a day in UTC; the first
+    until: date | None = None  # a day in UTC; the first that is left out
+    width: int = WIDTH
+    details: int = 12  # groups that get charts of their own
+
+    @property
+    def source(self) -> str:
+        return str(parse_history(self.history)) if self.history is not None else f"aggregates in {self.aggregates}"
+
+
+def analyse(spark: SparkSession, request: Request, say: Callable[[str], None]) -> Analysis:
+    """Run it all."""
+    from pyspark import StorageLevel
+
+    spark.conf.set("spark.sql.session.timeZone", "UTC")  # days and hours are those of UTC, in what is written too
+    say(f"reading {request.source}")
+    queues = _queue_windows(spark, request).persist(StorageLevel.DISK_ONLY)
+    members = member_windows(queues)
+    groups = group_windows(queues, members).persist(StorageLevel.DISK_ONLY)
+    try:
+        if queues.isEmpty():
+            raise HistoryError(f"there are no samples of lag in {request.source}{_period(request)}")
+        if request.history is not None and request.aggregates is not None:
+            say(f"writing aggregates to {request.aggregates}")
+            _write(request.aggregates, queues, members, groups)
+        say("working out patterns and figures")
+        return collect(queues, members, groups, request.source, request.width, request.details)
+    finally:
+        groups.unpersist()
+        queues.unpersist()
+
+
+def _queue_windows(spark: SparkSession, request: Request) -> DataFrame:
+    if request.history is not None:
+        if request.aggregates is not None:
+            check_owner(spark, request.aggregates, streaming=False)
+        return queue_windows(
+            read_history(spark, parse_history(request.history), request.since, request.until), request.width
+        )
+    if request.aggregates is None:
+        raise HistoryError("say where the history is: --history, or --aggregates with windows made before")
+    found = read_table(spark, request.aggregates, QUEUES)
+    if request.since is not None:
+        found = found.where(found["day"] >= request.since)
+    return found if request.until is None else found.where(found["day"] < request.until)
+
+
+def _write(directory: str, queues: DataFrame, members: DataFrame, groups: DataFrame) -> None:
+    write_table(queues, directory, QUEUES)
+    write_table(members, directory, MEMBERS)
+    write_table(groups, directory, GROUPS)
+    write_table(days(groups), directory, DAYS)
+    write_table(hours(groups), directory, HOURS)
+
+
+def _period(request: Request) -> str:
+    since = f" from {request.since} on" if request.since is not None else ""
+    return since + (f" before {request.until}" if request.until is not None else "")

@@ -1,0 +1,4 @@
+"""The report: one HTML file with everything in it, no script, no font and no picture from elsewhere. Pure.
+
+Charts are SVG that is written here, coloured by the page's style sheet: so they follow a reader's dark mode.
+"""
