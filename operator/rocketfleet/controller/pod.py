@@ -62,11 +62,18 @@ class Defaults:
     spark_service_account: str = ""  # of drivers whose executors are pods
 
 
+SPARK_END = 20.0
 NO_DEFAULTS = Defaults("")  # where every manifest names its images
 
 
 def pod_name(group: ConsumerGroup, ordinal: int) -> str:
     return f"{group.metadata.name}-{ordinal}"
+
+
+def grace_of(group: ConsumerGroup) -> float:
+    """Seconds from SIGTERM to SIGKILL: the drain, its last commits and, with Spark, the end of JVM and executors."""
+    spark = SPARK_END if group.spec.engine is Engine.SPARK else 0.0
+    return group.spec.shutdown.drain_timeout_seconds + GRACE_MARGIN + spark
 
 
 def selector(group: ConsumerGroup) -> str:
@@ -221,7 +228,7 @@ def _foreign(written: Mapping[str, str] | None) -> dict[str, str]:
 
 def _pod_spec(group: ConsumerGroup, ordinal: int, defaults: Defaults, client_certificate: bool) -> Manifest:
     written = _written_spec(group.spec.template)
-    grace = ceil(group.spec.shutdown.drain_timeout_seconds + GRACE_MARGIN)
+    grace = ceil(grace_of(group))
     spec: Manifest = {"automountServiceAccountToken": False, "enableServiceLinks": False}
     if _has_executor_pods(group):  # the driver makes them itself, with the rights of its own account
         spec["automountServiceAccountToken"] = True

@@ -285,6 +285,12 @@ def test_a_driver_has_what_a_worker_has_but_for_its_handler() -> None:
     }  # fmt: skip
 
 
+def test_a_driver_gets_the_time_that_a_jvm_takes_to_end() -> None:
+    shutdown = {"drainTimeoutSeconds": 60}
+    worker = pod_of(shutdown=shutdown)["spec"]["terminationGracePeriodSeconds"]
+    assert spark_pod(shutdown=shutdown)["spec"]["terminationGracePeriodSeconds"] > worker >= 70
+
+
 def test_only_a_driver_that_makes_pods_has_an_account_and_its_token() -> None:
     alone = spark_pod()["spec"]
     assert alone["automountServiceAccountToken"] is False

@@ -82,6 +82,12 @@ def test_without_a_cluster_executors_are_processes(memory: str | None, expected:
     assert not [name for name in found if name.startswith("spark.kubernetes")]
 
 
+def test_in_a_standalone_cluster_executors_do_not_look_for_our_directory() -> None:
+    found = session_conf(settings(master="spark://10.0.0.1:7077", executors=3), Place(path=Path("/app")))
+    assert "spark.executorEnv.PYTHONPATH" not in found, "it would hide the package that is sent to them"
+    assert found["spark.executor.instances"] == "3"
+
+
 def test_an_executor_s_memory_that_makes_no_sense_is_said() -> None:
     with pytest.raises(SettingsError, match=r"spark\.executor\.memory"):
         master_url(settings(master="k8s", conf={"spark.executor.memory": "much"}), Place())

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.spec import GRACE_MARGIN
 from rocketfleet.client.config import ClientConfig, new_client_id
 from rocketfleet.controller.actions import Event
 from rocketfleet.controller.backend import BackendError, Seen
@@ -28,7 +27,7 @@ from rocketfleet.controller.local.files import Key, StateDirectory, write_json, 
 from rocketfleet.controller.local.member import LocalMember
 from rocketfleet.controller.local.objects import LocalObjects
 from rocketfleet.controller.local.secrets import LocalSecrets
-from rocketfleet.controller.pod import pod_name
+from rocketfleet.controller.pod import grace_of, pod_name
 from rocketfleet.controller.revision import revision_of
 from rocketfleet.controller.snapshot import DrainMark, Phase, Pod
 from rocketfleet.controller.worker_calls import WorkerCalls
@@ -140,7 +139,7 @@ class LocalBackend:
             revision=revision,
             engine=group.spec.engine,
             created=now,
-            grace=group.spec.shutdown.drain_timeout_seconds + GRACE_MARGIN,
+            grace=grace_of(group),
             files=files,
         )
         command, directory = self._command(group, member)

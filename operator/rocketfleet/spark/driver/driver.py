@@ -220,6 +220,9 @@ class Driver:
             raise Failed(f"Spark did not start, is there Java 17? {one_line(str(error))[:300]}") from error
         try:
             register(spark)
+            if master.startswith("spark://") and place.path is not None:
+                for module in sorted(place.path.glob("*.py")):  # in pods and beside us, executors have the directory
+                    spark.sparkContext.addPyFile(str(module))
             yield spark
         finally:
             spark.stop()
@@ -265,6 +268,7 @@ class Driver:
         self._drain_file(directory).touch()
         while query.is_active and query.in_a_batch and self._clock() < give_up and not self._hurry.wait(DRAIN_LOOK):
             self._beat("the batch under way is finished")
+            member.tend(self.standing.done)
         if query.is_active and query.in_a_batch:
             _log.warning("the query is stopped in the middle of a batch, which comes again")
         error = query.error if not query.is_active else None

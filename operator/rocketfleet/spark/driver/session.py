@@ -87,8 +87,10 @@ def session_conf(settings: DriverSettings, place: Place) -> dict[str, str]:
     }
     if not spark.is_local:
         conf["spark.executor.instances"] = str(spark.executors)
-        if place.path is not None:
-            conf["spark.executorEnv.PYTHONPATH"] = str(place.path)
+    if (
+        spark.master == KUBERNETES and place.path is not None
+    ):  # they have the directory; a standalone cluster is sent it
+        conf["spark.executorEnv.PYTHONPATH"] = str(place.path)
     if spark.master == KUBERNETES and place.executor_template is not None:
         conf |= _in_pods(place, place.executor_template)
     return {**conf, **spark.conf}
