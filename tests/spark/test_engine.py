@@ -12,6 +12,7 @@ from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.controller.actions import Reason
+from rocketfleet.wire.message import ReceivedMessage
 
 QUEUES = 3
 
@@ -165,6 +166,10 @@ async def test_with_a_long_trigger_the_broker_is_told_at_once_and_sigterm_does_n
         assert not scene.troubles(), scene.describe()
 
 
+def ignored(message: ReceivedMessage) -> None:
+    """A handler that has nothing to do."""
+
+
 @pytest.mark.timeout(1800)
 async def test_a_worker_in_the_same_group_is_noticed(broker: Cluster, tmp_path: Path) -> None:
     topic = broker.create_topic(QUEUES)
@@ -177,7 +182,7 @@ async def test_a_worker_in_the_same_group_is_noticed(broker: Cluster, tmp_path: 
         await scene.runs()
         settings = ConsumerSettings(scene.name, (Subscription(topic),))
         config = ClientConfig(broker.name_server, client_id="a-worker-by-mistake")
-        async with Consumer(config, settings, lambda message: None):
+        async with Consumer(config, settings, ignored):
             await scene.until(lambda: balanced() == "OtherMembers", "the other one is seen", PATIENCE)
             assert "a-worker-by-mistake" in scene.sentence()
         await scene.until(scene.is_ready, "it is alone again", PATIENCE)
