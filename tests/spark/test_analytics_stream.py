@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.broker.cluster import Cluster
-from tests.spark.lag_samples import START, WIDTH, adventures, write_file
+from tests.spark.lag_samples import START, adventures, write_file
 
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.lag.history import Sample
@@ -24,6 +24,7 @@ from rocketfleet.spark.analytics.streaming import pipeline, start, write_windows
 
 TABLES = ("queues", "members", "groups")
 DELAY = 600
+WIDTH = 240  # other than the default, which nothing here may go by
 NOW = {"availableNow": True}
 
 
@@ -79,9 +80,10 @@ def test_batch_and_stream_give_the_same_numbers(spark: SparkSession, tmp_path: P
     analyse(spark, Request(str(history), str(batch), width=WIDTH), lambda _: None)
     wanted = tables(spark, batch, closed_before(arriving))
     assert tables(spark, stream) == wanted
-    assert len(wanted["groups"]) == 3 * 15, "all windows but those of the last minutes"
-    report = analyse(spark, Request(None, str(stream), width=WIDTH), lambda _: None)
+    assert len(wanted["groups"]) == 3 * 19, "all windows but those of the last minutes"
+    report = analyse(spark, Request(None, str(stream)), lambda _: None)
     assert [group.key.group for group in report.groups] == ["clicks", "news", "orders"]
+    assert report.window == WIDTH
 
 
 def test_a_batch_of_a_stream_that_is_done_again_leaves_each_row_once(spark: SparkSession, tmp_path: Path) -> None:

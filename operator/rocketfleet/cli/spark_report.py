@@ -59,7 +59,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     default=300,
     show_default=True,
     metavar="SECONDS",
-    help="How long a window is. It should hold several samples; the operator takes one a minute.",
+    help="With --history: how long a window is. It should hold several samples; the operator takes one a minute.",
 )
 @click.option(
     "--charts",

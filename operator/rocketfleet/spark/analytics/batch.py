@@ -44,7 +44,7 @@ class Request:
     aggregates: str | None = None
     since: date | None = None  # a day in UTC; the first
     until: date | None = None  # a day in UTC; the first that is left out
-    width: int = WIDTH
+    width: int = WIDTH  # seconds; windows that were made before have their own
     details: int = 12  # groups that get charts of their own
 
     @property
@@ -68,7 +68,8 @@ def analyse(spark: SparkSession, request: Request, say: Callable[[str], None]) -
             say(f"writing aggregates to {request.aggregates}")
             _write(request.aggregates, queues, members, groups)
         say("working out patterns and figures")
-        return collect(queues, members, groups, request.source, request.width, request.details)
+        width = request.width if request.history is not None else queues.select("window_seconds").first()[0]
+        return collect(queues, members, groups, request.source, width, request.details)
     finally:
         groups.unpersist()
         queues.unpersist()

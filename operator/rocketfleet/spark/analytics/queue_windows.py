@@ -69,7 +69,7 @@ def queue_windows(samples: DataFrame, width: int = WIDTH, delay: int = DELAY) ->
         f.max_by(seconds, f.when(seconds.isNotNull(), time)).alias("seconds_last"),
         f.max(seconds).alias("seconds_max"),
     )
-    return _figures(seen)
+    return _figures(seen).withColumn("window_seconds", f.lit(width))
 
 
 def _figures(seen: DataFrame) -> DataFrame:
