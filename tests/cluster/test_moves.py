@@ -28,6 +28,16 @@ def test_scale_2_to_6_to_1(make_scene: Callable[..., Scene], mode: str) -> None:
         assert not verdict.out_of_order
 
 
+def test_members_go_one_by_one(scene: Scene) -> None:
+    scene.start(replicas=4)
+    for replicas in (3, 2, 1):
+        scene.hold()
+        status = scene.scale(replicas)["status"]
+        print(f"to {replicas}: {status['lastRebalance']}, {status['lastDrain']}")
+        assert status["lastDrain"]["verified"]
+    assert scene.finish().good
+
+
 @pytest.mark.core
 def test_rolling_update_to_another_image(scene: Scene, images: Images) -> None:
     scene.start(replicas=3)
