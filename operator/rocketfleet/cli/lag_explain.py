@@ -14,8 +14,6 @@ from rocketfleet.cli.status_rows import Object, conditions, part, parts, seconds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RECOMMENDED = "rocketfleet.io/recommended-replicas"
-
 
 class Change(TypedDict):
     """A change that autoscaling made."""
@@ -47,6 +45,8 @@ class Explanation(TypedDict):
 
 def explanation(group: Object, now: float) -> Explanation:
     """Of an object as the Kubernetes API gives it."""
+    from rocketfleet.api.consumer_group import RECOMMENDED_REPLICAS
+
     healthy = conditions(group).get("LagHealthy") or {}
     spec, told = part(group, "spec", "autoscaling"), part(group, "status", "autoscaling")
     ceiling, until = part(told, "ceiling"), part(told, "ceilingUntil")
@@ -60,7 +60,7 @@ def explanation(group: Object, now: float) -> Explanation:
         replicas=part(told, "replicas"),
         limits=None if spec is None else f"{1 if least is None else least} to {part(spec, 'maxReplicas')}",
         targets=_targets(spec),
-        recommended=part(group, "metadata", "annotations", RECOMMENDED),
+        recommended=part(group, "metadata", "annotations", RECOMMENDED_REPLICAS),
         standing=part(told, "message"),
         replica_rate=part(told, "replicaRate"),
         in_vain=None if ceiling is None else f"more than {ceiling}; not tried again before {until}",

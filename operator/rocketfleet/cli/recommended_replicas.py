@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rocketfleet.cli.lag_explain import RECOMMENDED
+from rocketfleet.api.consumer_group import RECOMMENDED_REPLICAS
 from rocketfleet.cli.status_rows import Object, part
 from rocketfleet.spark.analytics.figures import GroupKey
 from rocketfleet.spark.analytics.recommendation_file import replicas_for
@@ -47,7 +47,7 @@ def _placed(group: Object, floors: dict[GroupKey, Floor]) -> Placement:
     if floor is None:
         return Placement(name, None, "left alone: there is nothing about it in the history")
     if floor.members is None:
-        stale = part(group, "metadata", "annotations", RECOMMENDED) is not None
+        stale = part(group, "metadata", "annotations", RECOMMENDED_REPLICAS) is not None
         told = f"{'its floor is taken away' if stale else 'left alone'}: nothing is recommended for it in this hour"
         return Placement(name, None, told, taken_away=stale)
     replicas = replicas_for(floor.members, _members_per_pod(group))

@@ -8,21 +8,19 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rocketfleet.cli.connection import Connection, connection_options
+from rocketfleet.cli.member_process import FILE, PLACE, PREFIX, TOKEN_VARIABLE, member_options
 from rocketfleet.worker import exit_codes
 from rocketfleet.worker.setting_values import SettingsError
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _log = logging.getLogger(__name__)
-PREFIX = "ROCKETFLEET"
-TOKEN_VARIABLE = "ROCKETFLEET_CONTROL_TOKEN"  # noqa: S105 - the variable's name
-PORT_VARIABLE = "ROCKETFLEET_BIND_PORT"  # Kubernetes sets ROCKETFLEET_PORT, beside a Service named rocketfleet
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_PATH = click.Path(path_type=Path)
 
 
 @click.command(
@@ -32,26 +30,13 @@ _PATH = click.Path(path_type=Path)
     "0 drained, 1 failed, 2 wrong settings or pipeline, 3 the group could not be joined, 4 drained but not every "
     "offset confirmed.",
 )
-@click.option("--settings", type=_FILE, required=True, metavar="FILE", help="JSON, with a section `spark`.")
-@click.option("--path", type=_PATH, metavar="DIR", help="Where the pipeline's module is.")
+@click.option("--settings", type=FILE, required=True, metavar="FILE", help="JSON, with a section `spark`.")
+@click.option("--path", type=PLACE, metavar="DIR", help="Where the pipeline's module is.")
 @connection_options
-@click.option("--client-id", metavar="ID", help="The member's name. [default: POD_NAME@POD_UID, or a unique one]")
-@click.option("--executor-template", type=_FILE, metavar="FILE", help="Master k8s: the pod template of executors.")
-@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Control port: its address.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, envvar=PORT_VARIABLE, allow_from_autoenv=False,
-              help=f"Control port: its number. [a free one] [env: {PORT_VARIABLE}]")  # fmt: skip
-@click.option("--port-file", type=_PATH, metavar="FILE", help="Write the control port's address here.")
-@click.option(
-    "--token-file", type=_FILE, metavar="FILE", help=f"Control port: its token. [env, instead: {TOKEN_VARIABLE}]"
-)
-@click.option("--last-words", type=_PATH, metavar="FILE", help="Write here, at the end, where each queue stood.")
+@member_options
+@click.option("--executor-template", type=FILE, metavar="FILE", help="Master k8s: the pod template of executors.")
 @click.option("--stuck-after", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
               metavar="SECONDS", help="/healthz fails when the query was not looked at for so long.")  # fmt: skip
-@click.option("--join-timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS",
-              help="How long to ask brokers that do not answer before giving up.")  # fmt: skip
-@click.option("--log-format", type=click.Choice(["json", "text"]), default="text", show_default=True)
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
-              default="info", show_default=True)  # fmt: skip
 def driver(connection: Connection, **options: Any) -> None:
     """Run the pipeline of a group as its one member, until told to stop (SIGTERM, POST /drain): then finish the batch
     under way, write the group's offsets back, and end.

@@ -11,12 +11,12 @@ import asyncio
 import logging
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rocketfleet.cli.connection import Connection, connection_options
+from rocketfleet.cli.member_process import FILE, PLACE, PREFIX, TOKEN_VARIABLE, member_options
 from rocketfleet.cli.output import show_json
 from rocketfleet.worker import exit_codes
 from rocketfleet.worker.handler_loading import HandlerError, load_handler
@@ -30,6 +30,7 @@ from rocketfleet.worker.setting_values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from rocketfleet.client.config import ClientConfig
     from rocketfleet.worker.lifeline import Lifeline
@@ -39,10 +40,6 @@ if TYPE_CHECKING:
     from rocketfleet.worker.token import Token
 
 _log = logging.getLogger(__name__)
-PREFIX = "ROCKETFLEET"
-TOKEN_VARIABLE = "ROCKETFLEET_CONTROL_TOKEN"  # noqa: S105 - the variable's name
-# Not ROCKETFLEET_PORT: Kubernetes sets that, to an URL, in every pod next to a Service named rocketfleet.
-PORT_VARIABLE = "ROCKETFLEET_BIND_PORT"
 CLIENT_ID_VARIABLE = "ROCKETFLEET_CLIENT_ID"
 
 
@@ -105,10 +102,6 @@ def _settings_options(command: Any) -> Any:
     return command
 
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_DIRECTORY = click.Path(path_type=Path)
-
-
 @click.command(
     context_settings={"auto_envvar_prefix": PREFIX, "max_content_width": 120},
     short_help="Run a member of a consumer group with a handler of yours.",
@@ -117,28 +110,15 @@ _DIRECTORY = click.Path(path_type=Path)
     "1 failed, 2 wrong settings or handler, 3 the group could not be joined, 4 drained but not every offset confirmed.",
 )
 @click.option("--handler", metavar="MODULE:FUNCTION", help="What gets the messages: a function, plain or async.")
-@click.option("--path", type=_DIRECTORY, metavar="DIR", help="Where the handler's module is.")
-@click.option("--settings", type=_FILE, metavar="FILE", help="JSON with the keys of a ConsumerGroup manifest.")
+@click.option("--path", type=PLACE, metavar="DIR", help="Where the handler's module is.")
+@click.option("--settings", type=FILE, metavar="FILE", help="JSON with the keys of a ConsumerGroup manifest.")
 @_settings_options
 @connection_options
-@click.option("--client-id", metavar="ID", help="The member's name. [default: POD_NAME@POD_UID, or a unique one]")
-@click.option("--offset-directory", type=_DIRECTORY, metavar="DIR", help="Broadcasting: where offsets are kept.")
+@member_options
+@click.option("--offset-directory", type=PLACE, metavar="DIR", help="Broadcasting: where offsets are kept.")
 @click.option("--processes", type=click.IntRange(1, 256), default=1, show_default=True, help="Members in this worker.")
-@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Control port: its address.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, envvar=PORT_VARIABLE, allow_from_autoenv=False,
-              help=f"Control port: its number. [a free one] [env: {PORT_VARIABLE}]")  # fmt: skip
-@click.option("--port-file", type=_DIRECTORY, metavar="FILE", help="Write the control port's address here.")
-@click.option(
-    "--token-file", type=_FILE, metavar="FILE", help=f"Control port: its token. [env, instead: {TOKEN_VARIABLE}]"
-)
-@click.option("--last-words", type=_DIRECTORY, metavar="FILE", help="Write here, at the end, where each queue stood.")
 @click.option("--stuck-after", type=click.FloatRange(min=0, min_open=True), default=30.0, show_default=True,
               metavar="SECONDS", help="/healthz fails when the event loop has not run for so long.")  # fmt: skip
-@click.option("--join-timeout", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS",
-              help="How long to try to join the group before giving up.")  # fmt: skip
-@click.option("--log-format", type=click.Choice(["json", "text"]), default="text", show_default=True)
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
-              default="info", show_default=True)  # fmt: skip
 @click.option("--show-settings", is_flag=True, help="Print the settings about the group as JSON, and end.")
 def worker(connection: Connection, **options: Any) -> None:
     """Consume as a member of a group, until told to stop (SIGTERM, SIGINT, POST /drain); then drain and end.

@@ -164,7 +164,7 @@ def broker_properties(spec: FleetSpec, around: Surroundings, process: str) -> di
         "transactionOpBatchInterval": "3600000",
         # The thread that saves transactions' figures spins for this long before its first time: 3 s of a core, else.
         "transactionMetricFlushInterval": "200",
-        # A flush compares all 38 MB of the timer wheel byte by byte: every second, that is a third of a core. What
+        # A flush compares all 38 MB of the timer wheel byte by byte: every second, that is a third of a core (C1). What
         # a crash takes with it is read again from the timer log.
         "timerFlushIntervalMs": "60000",
         **{key: value for key, value in spec.properties if not key.startswith("rocketmq.")},
