@@ -59,7 +59,7 @@ def provide_images(kind: str | None) -> Images:
     _run("docker", "tag", images.worker, images.worker_next)
     every = (images.worker, images.worker_next, images.operator, images.rocketmq)
     if kind is not None:
-        _run(str(programs() / "kind"), "load", "docker-image", *every, "--name", kind)
+        _load(kind, every)
     elif os.environ.get("E2E_REGISTRY"):
         for image in every:
             _run("docker", "push", image)
@@ -74,7 +74,7 @@ def provide_spark_image(kind: str | None) -> str:
     if not _exists(image):
         _build_ours({"spark": image}, base, spark=True)
     if kind is not None:
-        _run(str(programs() / "kind"), "load", "docker-image", image, "--name", kind)
+        _load(kind, [image])
     elif os.environ.get("E2E_REGISTRY"):
         _run("docker", "push", image)
     return image
@@ -149,6 +149,21 @@ def _build_rocketmq(tag: str, base: str, jars: Path) -> None:
         _run("docker", "build", "--quiet", "--build-arg", f"BASE_IMAGE={base}", "--tag", tag, str(context))
 
 
+def _load(kind: str, images: Iterable[str]) -> None:
+    """Give kind's nodes what they lack. A tag says what is in it, so a node that has the tag has the image; kind itself
+    compares ids, which differ between docker and containerd, and would load a gigabyte again in every run.
+    """
+    program = str(programs() / "kind")
+    nodes = _output(program, "get", "nodes", "--name", kind).split()
+    there = {
+        node: _output("docker", "exec", node, "ctr", "-n", "k8s.io", "images", "ls", "-q").split() for node in nodes
+    }
+    for image in images:
+        lacking = [node for node in nodes if f"docker.io/{image}" not in there[node]]
+        if lacking:
+            _run(program, "load", "docker-image", image, "--name", kind, "--nodes", ",".join(lacking))
+
+
 def _identity(image: str) -> str:
     """What an image's name stands for at the moment; one that is yet to be pulled is known by its name only."""
     command = ["docker", "image", "inspect", "--format", "{{.Id}}", image]
@@ -160,6 +175,11 @@ def _exists(image: str) -> bool:
 
 
 def _run(*command: str) -> None:
+    _output(*command)
+
+
+def _output(*command: str) -> str:
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         raise AssertionError(f"`{' '.join(command)}` ended with {answer.returncode}:\n{answer.stdout}{answer.stderr}")
+    return answer.stdout

@@ -14,7 +14,6 @@ import click
 
 from rocketfleet.cli.kube_access import KubeOptions, kube_options, open_cluster
 from rocketfleet.cli.output import asynchronous, table
-from rocketfleet.cli.recommended_replicas import placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +59,9 @@ async def recommend(kube: KubeOptions, file: Path, *, apply: bool) -> int:
 
 async def apply_floors(floors: Sequence[Floor], kube: KubeOptions) -> None:
     """Write each floor to its object, and say what was done and what was not."""
+    # Here, for an image with Spark alone has the commands beside this one, and no resource's schema.
     from rocketfleet.api.consumer_group import RECOMMENDED_REPLICAS
+    from rocketfleet.cli.recommended_replicas import placed
 
     async with open_cluster(kube) as cluster:
         found = placed(await cluster.groups(), floors)

@@ -40,7 +40,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     assert found.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("name", MINE)
+@pytest.mark.parametrize("name", [*MINE, "spark"])  # Spark's image has the base package and Spark, nothing else
 def test_a_command_needs_the_base_package_only(name: str) -> None:
     code = (
         "import importlib, sys\n"

@@ -114,7 +114,7 @@ def test_in_a_pod_executors_are_pods_that_the_driver_s_owns(tmp_path: Path) -> N
     assert conf["spark.kubernetes.container.image"] == "s:1"
     assert conf["spark.kubernetes.container.image.pullPolicy"] == "Never"
     assert conf["spark.kubernetes.namespace"] == "shop"
-    assert conf["spark.driver.host"] == "10.0.0.7"
+    assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "10.0.0.7"
     assert conf["spark.kubernetes.executor.podTemplateFile"] == str(template)
 
 

@@ -111,7 +111,7 @@ def _in_pods(place: Place, template: Path) -> dict[str, str]:
         "spark.kubernetes.executor.podTemplateFile": str(template),
         "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
         "spark.driver.host": place.pod_ip,
-        "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104 - executors come from other pods
+        "spark.driver.bindAddress": place.pod_ip,  # not 0.0.0.0: Spark 4.3 has executors connect to it
         "spark.driver.port": str(DRIVER_PORT),
         "spark.driver.blockManager.port": str(BLOCK_PORT),
         # So that the right to make and delete pods is all that the driver needs.
