@@ -52,3 +52,5 @@ RUN command -v java > /dev/null || { apt-get update && apt-get install -y --no-i
 COPY --from=build-spark /opt/rocketfleet /opt/rocketfleet
 ENV PYSPARK_PYTHON=/opt/rocketfleet/bin/python
 USER 65532:65532
+# Spark's scheduler starts executors by the one argument `executor`, where no pod template says otherwise.
+ENTRYPOINT ["rocketfleet", "spark"]

@@ -1,6 +1,7 @@
 """The chart without a cluster: what it renders, and that it carries the definitions of this tree."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,13 @@ from tests.cluster.operator_release import CHART
 from tests.cluster.provision import programs
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _helm_is_there(request: pytest.FixtureRequest) -> None:
+    """On a fresh machine helm comes with the cluster."""
+    if not (programs() / "helm").exists() and shutil.which("helm") is None:
+        request.getfixturevalue("provision")
 
 
 def helm(*arguments: str) -> "subprocess.CompletedProcess[str]":

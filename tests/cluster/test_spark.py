@@ -1,17 +1,22 @@
 """Engine Spark: a driver pod whose executors are pods, made by Spark's own scheduler; and what a wrong pipeline says.
+Then `rocketfleet spark submit` and `report`, started by hand with executors in pods.
 
 The namespaces enforce the restricted level, so whatever Spark makes of the executors' template has to keep to it.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cluster.images import provide_spark_image
 from tests.cluster.kube import Kube, Manifest, is_ready, name_of, until
 from tests.cluster.operator_release import Release
+from tests.cluster.platform import NAME_SERVER, environment, restricted
 from tests.cluster.provision import Provision
 from tests.cluster.scene import GROUP, QUEUES, Scene
+
+from rocketfleet.lag.history import Sample, json_line
 
 STARTS = 400.0  # JVMs, and an image of more than a gigabyte
 EXECUTORS = f"rocketfleet.io/executor-of={GROUP}"
@@ -129,3 +134,65 @@ def test_a_wrong_pipeline_is_a_sentence_in_the_status(make_scene: Callable[..., 
         return True
 
     until(said, "the status says what is wrong", STARTS)
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "spark" / "count_by_tag.py"
+
+
+def by_hand(scene: Scene, image: str, command: str, *arguments: str) -> str:
+    """Run a command of `rocketfleet spark` in a pod, with executors in others; what it said."""
+    conf = {"spark.kubernetes.container.image": image, "spark.executor.instances": "1", **SMALL}
+    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    container: Manifest = {
+        "name": "driver",
+        "image": image,
+        "args": [command, "--master", "k8s://https://kubernetes.default.svc", *settings, *arguments],
+        "env": environment(),
+        "volumeMounts": [{"name": "pipelines", "mountPath": "/pipelines"}],
+    }
+    spec = restricted(
+        {"containers": [container], "volumes": [{"name": "pipelines", "configMap": {"name": "examples"}}]}
+    )
+    spec |= {"serviceAccountName": "rocketfleet-spark", "automountServiceAccountToken": True, "restartPolicy": "Never"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": command}, "spec": spec}
+    scene.kube.apply(pod, namespace=scene.name)
+    owners: set[str] = set()
+
+    def ended() -> str | None:
+        for executor in scene.kube.pods(scene.name, "spark-role=executor"):
+            owners.update(owner["name"] for owner in executor["metadata"].get("ownerReferences", ()))
+        found = scene.kube.get(f"/api/v1/namespaces/{scene.name}/pods/{command}")
+        phase: str = (found or {}).get("status", {}).get("phase", "")
+        return phase if phase in ("Succeeded", "Failed") else None
+
+    phase = until(ended, f"spark {command} ends", STARTS)
+    said = scene.kube.kubectl("logs", "-n", scene.name, command)
+    assert phase == "Succeeded", said
+    assert owners == {command}, "executors were pods of this driver's"
+    until(lambda: not scene.kube.pods(scene.name, "spark-role=executor"), "no executor is left")
+    return said
+
+
+def test_commands_by_hand_have_their_executors_in_pods(
+    make_scene: Callable[..., Scene], kube: Kube, release: Release, spark_image: str
+) -> None:
+    scene = make_scene()
+    scene.open()
+    release.install(spark__namespaces=f"{{{scene.name}}}")
+    code = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "examples"}}
+    kube.apply(code | {"data": {EXAMPLE.name: EXAMPLE.read_text()}}, namespace=scene.name)
+    scene.platform.rocketfleet("send", scene.name, "--body", "hello", "--tag", "greeting", "--count", "300")
+    said = by_hand(scene, spark_image, "submit", f"/pipelines/{EXAMPLE.name}", NAME_SERVER, scene.name)
+    assert "greeting\t300\t1500" in said.splitlines(), said
+
+    history = f"{scene.name}-lag"
+    scene.platform.rocketfleet("topic", "create", history, "--queues", "1")
+    samples = [
+        Sample(1_772_000_000 + 60 * n, "c", "orders", "orders", "broker-a", 0, 0, 100 * n, 90 * n, 10 * n, 1.0, "m-0")
+        for n in range(60)
+    ]
+    lines = b"".join(map(json_line, samples)).decode()
+    scene.platform.rocketfleet("send", history, "--body", lines)
+    where = f"rocketmq://{NAME_SERVER}/{history}"
+    said = by_hand(scene, spark_image, "report", "--history", where, "--out", "/tmp/lag.html")
+    assert "/tmp/lag.html: 1 groups, 60 samples" in said, said

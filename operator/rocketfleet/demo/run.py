@@ -45,6 +45,10 @@ class DemoFailedError(Exception):
     """Something did not happen in time, or a process died."""
 
 
+PATIENT = ProducerOptions(send_timeout=30.0)
+"""For traffic that is to flow on a machine that has too much to do: a JVM may well not answer for some seconds."""
+
+
 async def send_patiently(producer: Producer, message: Message, key: str) -> None:
     """Send again what a busy broker says it has not stored. Anything else is an error."""
     while True:
@@ -119,7 +123,7 @@ class Demo:
 
     async def _traffic(self, name_server: str) -> None:
         numbers = [0] * KEYS
-        async with Producer(ClientConfig(name_server), group="demo-traffic") as producer:
+        async with Producer(ClientConfig(name_server), "demo-traffic", PATIENT) as producer:
             for key in itertools.cycle(range(KEYS)):
                 if self._enough.is_set():
                     return

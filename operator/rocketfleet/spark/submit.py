@@ -1,7 +1,7 @@
 """Running a pipeline: a session on whatever master, the function, and an end in good order.
 
 The driver is this process, on every master; executors are Spark's business. So a laptop (`local[*]`), a standalone
-cluster and Kubernetes differ in the master's name and nothing else.
+cluster and Kubernetes differ in the master's name; in pods, executors need an image besides (`executor_pods.py`).
 
 The pipeline returns and its streaming queries go on; this process stays until they have ended. SIGTERM and SIGINT let
 them run dry first (`source/drain.py`): the batch under way is finished and the group's offsets are at the broker before
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rocketfleet.spark import register, shipping
+from rocketfleet.spark import executor_pods, register, shipping
 from rocketfleet.spark.source.drain import DRAIN_FILE
 from rocketfleet.spark.source.errors import one_line, sentence_of
 
@@ -95,6 +95,10 @@ def _session(submission: Submission, directory: Path) -> Iterator[SparkSession]:
     settings = {"spark.log.level": submission.log_level, "spark.ui.showConsoleProgress": "false"}
     if submission.ship and not submission.is_local:
         settings |= shipping.shipped(shipping.pack(directory / "rocketfleet.zip"))
+    if executor_pods.is_kubernetes(submission.master):
+        template = executor_pods.write_template(directory / "executor.json")
+        where = executor_pods.whereabouts(submission.master)
+        settings |= executor_pods.pod_settings(submission.settings, where, template)
     builder = SparkSession.builder.master(submission.master).appName(submission.name)
     for name, value in {**settings, **submission.settings}.items():
         builder = builder.config(name, value)

@@ -22,7 +22,7 @@ from rocketfleet.controller.actions import Event, Reason
 from rocketfleet.controller.local.manifests import Wish
 from rocketfleet.controller.local.member import LocalMember
 from rocketfleet.controller.local.run import LocalRun
-from rocketfleet.demo.run import send_patiently
+from rocketfleet.demo.run import PATIENT, send_patiently
 from rocketfleet.demo.verdict import Verdict, judge, read_records
 from rocketfleet.lag.monitor import LagMonitor
 from rocketfleet.producer.producer import Producer
@@ -162,7 +162,7 @@ class GroupScene:
 
     async def _traffic(self) -> None:
         numbers = [0] * KEYS
-        async with Producer(ClientConfig(self.broker.name_server), group=f"{self.name}-traffic") as producer:
+        async with Producer(ClientConfig(self.broker.name_server), f"{self.name}-traffic", PATIENT) as producer:
             due = time.monotonic()
             for turn in itertools.count():
                 while self.rate <= 0:

@@ -16,7 +16,7 @@ from rocketfleet.client import broker_members, broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
-from rocketfleet.demo.run import send_patiently
+from rocketfleet.demo.run import PATIENT, send_patiently
 from rocketfleet.demo.verdict import Verdict, judge, read_record
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
@@ -103,7 +103,7 @@ class Scene:
 
     async def _traffic(self) -> None:
         numbers = [0] * KEYS
-        async with Producer(ClientConfig(self._name_server), group=f"{self.group}-traffic") as producer:
+        async with Producer(ClientConfig(self._name_server), f"{self.group}-traffic", PATIENT) as producer:
             for key in itertools.cycle(range(KEYS)):
                 one = f"k{key}:{numbers[key]}"
                 numbers[key] += 1
@@ -199,8 +199,11 @@ class Scene:
 
     async def some_traffic(self, messages: int = 200) -> None:
         """Let so many more messages be sent."""
-        target = len(self.sent) + messages
-        await self.until(lambda: len(self.sent) >= target, f"{messages} more messages are sent")
+        assert self._flowing is not None
+        target, flowing = len(self.sent) + messages, self._flowing
+        await self.until(lambda: len(self.sent) >= target or flowing.done(), f"{messages} more messages are sent")
+        if flowing.done():
+            flowing.result()
 
     async def stop_traffic(self) -> None:
         """Send nothing more."""

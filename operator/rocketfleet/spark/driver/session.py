@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rocketfleet.spark.driver.settings import KUBERNETES
+from rocketfleet.spark.executor_pods import LEAST_RIGHTS
 from rocketfleet.worker.setting_values import SettingsError
 
 if TYPE_CHECKING:
@@ -111,14 +112,12 @@ def _in_pods(place: Place, template: Path) -> dict[str, str]:
         "spark.kubernetes.executor.podTemplateFile": str(template),
         "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
         "spark.driver.host": place.pod_ip,
-        "spark.driver.bindAddress": place.pod_ip,  # not 0.0.0.0: Spark 4.3 has executors connect to it
+        "spark.driver.bindAddress": place.pod_ip,  # not 0.0.0.0: executors connect to it (useDriverPodIP)
         "spark.driver.port": str(DRIVER_PORT),
         "spark.driver.blockManager.port": str(BLOCK_PORT),
-        # So that the right to make and delete pods is all that the driver needs.
-        "spark.kubernetes.executor.disableConfigMap": "true",
-        "spark.kubernetes.driver.service.deleteOnTermination": "false",
-        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
-        "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+        # Without, Spark waits for this pod to be ready, which it is when the session is there, and logs a stack trace.
+        "spark.kubernetes.driver.service.publishNotReadyAddresses": "true",
+        **LEAST_RIGHTS,
     }
 
 
