@@ -1,7 +1,7 @@
 """A history, or the windows that a stream made of it, into tables and figures: what `rocketfleet spark report` runs.
 
-Queue windows are made once and kept on the executors' disks: everything else is made from them, and they are a
-fraction of the samples.
+Windows are made once and kept on the executors' disks: everything else is made from them, and they are a fraction of
+the samples.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def analyse(spark: SparkSession, request: Request, say: Callable[[str], None]) -
 
 
 def _keep(frame: DataFrame, kept: ExitStack) -> DataFrame:
-    """Make it now, and keep it on disk. How it is partitioned is known once it is there: what is made of it before
-    would shuffle it again.
+    """Make it now and keep it on disk, before what is made of it is planned: that then takes its partitions as they
+    are.
     """
     from pyspark import StorageLevel
 

@@ -1,7 +1,7 @@
 """How many partitions the work gets, where the user did not say.
 
-Spark makes 200 of every shuffle, whatever there is to do: on two cores a report of a day is thousands of tasks that
-take longer to begin than to end. What is needed is that the windows made of one partition's samples fit into a task's
+Spark makes 200 of every shuffle, and a frame that is persisted keeps them, however small: on two cores every step of a
+report of some hours began with 200 tasks of a few thousand samples. What is needed is that the windows made of one partition's samples fit into a task's
 memory several times over, and that every core has as many partitions as the others.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 ROWS: Final = 1_000_000
-"""Rows of a partition: the windows of so many samples are 100 MB or so while they are made."""
+"""Rows of a partition: its windows are 200 thousand at five samples each, of an estimated 500 bytes."""
 UNKNOWN: Final = 16_000_000
 """Rows that are reckoned with where counting them would be reading them."""
 
