@@ -1,8 +1,9 @@
 """How many partitions the work gets, where the user did not say.
 
 Spark makes 200 of every shuffle, and a frame that is persisted keeps them, however small: on two cores every step of a
-report of some hours began with 200 tasks of a few thousand samples. What is needed is that the windows made of one partition's samples fit into a task's
-memory several times over, and that every core has as many partitions as the others.
+report of some hours began with 200 tasks of a few thousand samples. What is needed is that the windows made of one
+partition's samples fit into a task's memory several times over, and that every core has as many partitions as the
+others.
 """
 
 from __future__ import annotations
