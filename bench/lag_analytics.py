@@ -69,20 +69,21 @@ def generate(path: Path, rows: int, cores: int, heap: str) -> None:
     end = (came + 10_000_000).cast("bigint")
     still = (place % 997 == 0) & (turn % 1440 >= 600) & (turn % 1440 < 720)
     at = f.when(still, f.lit(9_000_000).cast("bigint")).otherwise(end - waits.cast("bigint"))
-    member = (queue + (turn / 360).cast("int")) % 4
+    member = ((queue + (turn / 360).cast("int")) % 4).cast("string")
+    digits = f.lpad(group.cast("string"), 3, "0")  # format_string would parse its pattern for every row
     samples = spark.range(0, rows, 1, max(cores * 2, rows // 4_000_000)).select(
         f.timestamp_seconds(f.lit(START) + seconds + place % 2).alias("time"),
         f.lit("10.0.0.1:9876;10.0.0.2:9876").alias("cluster"),
-        f.format_string("group-%03d", group).alias("group"),
-        f.format_string("topic-%03d", group).alias("topic"),
-        f.format_string("broker-%d", place % 2).alias("broker"),
+        f.concat(f.lit("group-"), digits).alias("group"),
+        f.concat(f.lit("topic-"), digits).alias("topic"),
+        f.concat(f.lit("broker-"), (place % 2).cast("string")).alias("broker"),
         queue.cast("int").alias("queue"),
         f.lit(0).cast("bigint").alias("min_offset"),
         end.alias("max_offset"),
         at.alias("consumer_offset"),
         (end - at).alias("lag"),
         ((end - at) / rate).alias("seconds"),
-        f.format_string("group-%03d-%d@10.1.%d.7", group, member, member).alias("owner"),
+        f.concat(f.lit("group-"), digits, f.lit("-"), member, f.lit("@10.1."), member, f.lit(".7")).alias("owner"),
     )
     by_day = samples.withColumn("day", f.to_date("time"))
     by_day.write.partitionBy("day").option("compression", "zstd").mode("overwrite").parquet(str(path))

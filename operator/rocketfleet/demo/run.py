@@ -27,7 +27,7 @@ from rocketfleet.demo.verdict import Verdict, judge, read_records
 from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.devbroker.guard import Guard
-from rocketfleet.producer import Producer
+from rocketfleet.producer import Producer, ProducerOptions
 from rocketfleet.wire.bodies import TopicConfig
 from rocketfleet.wire.message import Message
 

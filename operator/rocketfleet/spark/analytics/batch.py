@@ -1,11 +1,12 @@
 """A history, or the windows that a stream made of it, into tables and figures: what `rocketfleet spark report` runs.
 
-Queue windows are made once and kept on the executors' disks: everything else is made from them, and they are a
-fraction of the samples.
+Windows are made once and kept on the executors' disks: everything else is made from them, and they are a fraction of
+the samples.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,10 @@ from rocketfleet.spark.analytics.output import (
     write_table,
 )
 from rocketfleet.spark.analytics.patterns import days, hours
-from rocketfleet.spark.analytics.queue_windows import WIDTH, queue_windows
-from rocketfleet.spark.analytics.reading import read_history
+from rocketfleet.spark.analytics.queue_windows import GROUP, WIDTH, queue_windows
+from rocketfleet.spark.analytics.reading import count_samples, read_history
 from rocketfleet.spark.analytics.reference import HistoryError, parse_history
+from rocketfleet.spark.analytics.sizing import partitions_for, size_shuffles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,40 +56,52 @@ class Request:
 
 def analyse(spark: SparkSession, request: Request, say: Callable[[str], None]) -> Analysis:
     """Run it all."""
-    from pyspark import StorageLevel
-
     spark.conf.set("spark.sql.session.timeZone", "UTC")  # days and hours are those of UTC, in what is written too
     say(f"reading {request.source}")
-    queues = _queue_windows(spark, request).persist(StorageLevel.DISK_ONLY)
-    members = member_windows(queues)
-    groups = group_windows(queues, members).persist(StorageLevel.DISK_ONLY)
-    try:
+    with ExitStack() as kept:
+        queues = _keep(_queue_windows(spark, request), kept)
         if queues.isEmpty():
             raise HistoryError(f"there are no samples of lag in {request.source}{_period(request)}")
+        members = _keep(member_windows(queues), kept)
+        groups = _keep(group_windows(queues, members), kept)
         if request.history is not None and request.aggregates is not None:
             say(f"writing aggregates to {request.aggregates}")
             _write(request.aggregates, queues, members, groups)
         say("working out patterns and figures")
         width = request.width if request.history is not None else queues.select("window_seconds").first()[0]
         return collect(queues, members, groups, request.source, width, request.details)
-    finally:
-        groups.unpersist()
-        queues.unpersist()
+
+
+def _keep(frame: DataFrame, kept: ExitStack) -> DataFrame:
+    """Make it now and keep it on disk, before what is made of it is planned: that then takes its partitions as they
+    are.
+    """
+    from pyspark import StorageLevel
+
+    frame.persist(StorageLevel.DISK_ONLY)
+    kept.callback(frame.unpersist)
+    frame.count()
+    return frame
 
 
 def _queue_windows(spark: SparkSession, request: Request) -> DataFrame:
+    cores = spark.sparkContext.defaultParallelism
     if request.history is not None:
         if request.aggregates is not None:
             check_owner(spark, request.aggregates, streaming=False)
-        return queue_windows(
-            read_history(spark, parse_history(request.history), request.since, request.until), request.width
-        )
+        history = parse_history(request.history)
+        rows = count_samples(spark, history, request.since, request.until)
+        partitions = size_shuffles(spark, partitions_for(rows, cores))
+        samples = read_history(spark, history, request.since, request.until)
+        return queue_windows(samples, request.width, partitions=partitions)
     if request.aggregates is None:
         raise HistoryError("say where the history is: --history, or --aggregates with windows made before")
     found = read_table(spark, request.aggregates, QUEUES)
     if request.since is not None:
         found = found.where(found["day"] >= request.since)
-    return found if request.until is None else found.where(found["day"] < request.until)
+    if request.until is not None:
+        found = found.where(found["day"] < request.until)
+    return found.repartition(size_shuffles(spark, partitions_for(found.count(), cores)), *GROUP)
 
 
 def _write(directory: str, queues: DataFrame, members: DataFrame, groups: DataFrame) -> None:

@@ -20,12 +20,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from rocketfleet.spark.analytics.queue_windows import QUEUE, day_of, drain_seconds, exact_sum, rate, span_us
+from rocketfleet.spark.analytics.queue_windows import GROUP, QUEUE, day_of, drain_seconds, exact_sum, rate, span_us
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-GROUP: Final = ("window_start", "cluster", "group")
 _LAG_BITS: Final = 34  # a lag of 17 thousand million; with the milliseconds of a window of days still within 63 bits
 
 

@@ -34,17 +34,48 @@ WIDTH: Final = 300
 DELAY: Final = 900
 """Seconds that a stream waits for samples that are late."""
 QUEUE: Final = ("cluster", "group", "topic", "broker", "queue")
+GROUP: Final = ("window_start", "cluster", "group")
 
 
-def queue_windows(samples: DataFrame, width: int = WIDTH, delay: int = DELAY) -> DataFrame:
-    """The windows of every queue. `width` in seconds; `delay` is for streams, and says nothing in a batch."""
+def queue_windows(
+    samples: DataFrame, width: int = WIDTH, delay: int = DELAY, partitions: int | None = None
+) -> DataFrame:
+    """The windows of every queue. `width` in seconds; `delay` is for streams, and says nothing in a batch.
+
+    With `partitions`, a batch has so many, and what is of one group and window is in the same one: members' windows and
+    groups' windows are then made where the queues' are, without another shuffle.
+    """
+    from pyspark.sql import functions as f
+
+    if samples.isStreaming:
+        late = samples.withWatermark("time", f"{delay} seconds")
+        seen = _seen(late, f.window("time", f"{width} seconds").alias("window"))
+        seen = seen.withColumn("window_start", f.col("window.start"))
+    else:
+        placed = samples.withColumn("window_start", _start_of("time", width))
+        if partitions is not None:
+            placed = placed.repartition(partitions, *GROUP)
+        seen = _seen(placed, f.col("window_start"))
+    return _figures(seen).withColumn("window_seconds", f.lit(width))
+
+
+def _start_of(moment: str, width: int) -> Any:
+    """The start of its window, where `window()` has it too. That gives a structure, whose parts Spark does not know to
+    be the keys by which rows were shuffled.
+    """
+    from pyspark.sql import functions as f
+
+    at = f.unix_micros(f.col(moment))
+    return f.timestamp_micros(at - f.pmod(at, f.lit(width * 1_000_000)))
+
+
+def _seen(samples: DataFrame, window: Any) -> DataFrame:
     from pyspark.sql import functions as f
 
     time, offset, lag, seconds = f.col("time"), f.col("consumer_offset"), f.col("lag"), f.col("seconds")
     end = f.col("max_offset")
     offset_time, lag_time = f.when(offset.isNotNull(), time), f.when(lag.isNotNull(), time)
-    late = samples.withWatermark("time", f"{delay} seconds")
-    seen = late.groupBy(f.window("time", f"{width} seconds").alias("window"), *QUEUE, "owner").agg(
+    return samples.groupBy(window, *QUEUE, "owner").agg(
         f.count("*").alias("samples"),
         f.min(time).alias("first_time"),
         f.max(time).alias("last_time"),
@@ -69,7 +100,6 @@ def queue_windows(samples: DataFrame, width: int = WIDTH, delay: int = DELAY) ->
         f.max_by(seconds, f.when(seconds.isNotNull(), time)).alias("seconds_last"),
         f.max(seconds).alias("seconds_max"),
     )
-    return _figures(seen).withColumn("window_seconds", f.lit(width))
 
 
 def _figures(seen: DataFrame) -> DataFrame:
@@ -80,7 +110,7 @@ def _figures(seen: DataFrame) -> DataFrame:
     end_us, offset_us = span_us("first_time", "last_time"), span_us("_offset_from", "_offset_to")
     lag_us = span_us("lag_first_time", "lag_last_time")
     counted = seen.select(
-        f.col("window.start").alias("window_start"),
+        "window_start",
         *QUEUE,
         "owner",
         "samples",

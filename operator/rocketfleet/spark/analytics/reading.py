@@ -40,12 +40,14 @@ def read_history(
         if since is not None:
             options["startingTimestamp"] = f"{since.isoformat()}T00:00:00Z"  # stored no earlier than taken
         return _between(_from_lines(spark.read.format("rocketmq").options(**options).load()), since, until)
-    files = _files(spark, history)
-    if since is not None:
-        files = files.where(files["day"] >= since)
-    if until is not None:
-        files = files.where(files["day"] < until)
-    return _between(_samples(files), since, until)
+    return _between(_samples(_days(_files(spark, history), since, until)), since, until)
+
+
+def count_samples(spark: SparkSession, history: History, since: date | None, until: date | None) -> int | None:
+    """How many rows the files of these days say they have, without reading them; of a topic it is not known."""
+    if isinstance(history, TopicHistory):
+        return None
+    return _days(_files(spark, history), since, until).count()
 
 
 def stream_history(
@@ -78,6 +80,12 @@ def _files(spark: SparkSession, history: ParquetHistory) -> DataFrame:
                 f"there is no directory {history.path}: give the one that the operator keeps the lag's history in"
             ) from None
         raise
+
+
+def _days(files: DataFrame, since: date | None, until: date | None) -> DataFrame:
+    if since is not None:
+        files = files.where(files["day"] >= since)
+    return files if until is None else files.where(files["day"] < until)
 
 
 def _topic_options(history: TopicHistory) -> dict[str, str]:

@@ -17,12 +17,11 @@ from rocketfleet.spark.analytics.output import GROUPS, MEMBERS, QUEUES, check_ow
 from rocketfleet.spark.analytics.queue_windows import DELAY, WIDTH, queue_windows
 from rocketfleet.spark.analytics.reading import STREAM_GROUP, stream_history
 from rocketfleet.spark.analytics.reference import HistoryError, parse_history
+from rocketfleet.spark.analytics.sizing import size_shuffles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def pipeline(spark: SparkSession, history: str = "", directory: str = "", *settings: str) -> None:
@@ -50,9 +49,8 @@ def start(
 ) -> StreamingQuery:
     """Start the query; its checkpoint lies beside the tables."""
     check_owner(spark, directory, streaming=True)
-    if not spark.sparkContext.getConf().contains(_PARTITIONS):
-        # Each partition is a state store of its own that is written at every batch: 200 are for clusters.
-        spark.conf.set(_PARTITIONS, str(max(2, spark.sparkContext.defaultParallelism)))
+    # Each partition is a state store of its own that is written at every batch: 200 are for clusters.
+    size_shuffles(spark, max(2, spark.sparkContext.defaultParallelism))
     samples = stream_history(spark, parse_history(history), group, most)
     writer = queue_windows(samples, width, delay).writeStream.outputMode("append")
     writer = writer.option("checkpointLocation", f"{directory}/_checkpoint").queryName("lag-analytics")
