@@ -47,7 +47,7 @@ def count_samples(spark: SparkSession, history: History, since: date | None, unt
     """How many rows the files of these days say they have, without reading them; of a topic it is not known."""
     if isinstance(history, TopicHistory):
         return None
-    return _days(_files(spark, history), since, until).count()
+    return int(_days(_files(spark, history), since, until).count())
 
 
 def stream_history(
