@@ -27,13 +27,13 @@ class SparkOptions:
         """Refuse to go on where Spark is not installed, or lacks what it cannot do without."""
         from rocketfleet.spark.executor_pods import what_is_missing
 
+        missing = what_is_missing(self.master, self.settings)
+        if missing is not None:
+            raise click.ClickException(missing)
         try:
             import pyspark  # noqa: F401 - only whether it is there
         except ModuleNotFoundError:
             raise click.ClickException("Spark is not installed: pip install 'rocketfleet[spark]'") from None
-        missing = what_is_missing(self.master, self.settings)
-        if missing is not None:
-            raise click.ClickException(missing)
 
 
 def spark_options(command: F) -> F:

@@ -59,7 +59,6 @@ def test_the_template_keeps_to_the_restricted_level(tmp_path: Path) -> None:
 
 
 def test_without_an_image_it_is_one_sentence(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
     pipeline = tmp_path / "pipeline.py"
     pipeline.write_text("def pipeline(spark): ...\n")
     answer = CliRunner().invoke(spark, ["submit", "--master", "k8s://https://127.0.0.1:1", str(pipeline)])
