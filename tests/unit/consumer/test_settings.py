@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rocketfleet.consumer.flow import Limits
@@ -67,13 +67,14 @@ def test_a_mistake_is_a_sentence(wrong: dict[str, Any], sentence: str) -> None:
 
 
 @given(st.text(max_size=130))
+@example("DEFAULT_CONSUMER")
 def test_a_group_name_is_allowed_if_the_broker_allows_it(name: str) -> None:
     plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-%|"
     allowed = 0 < len(name) <= 120 and set(name) <= set(plain)
-    if allowed:
+    if allowed and name != "DEFAULT_CONSUMER":
         assert settings(group=name).group == name
     else:
-        with pytest.raises(ValueError, match="not allowed"):
+        with pytest.raises(ValueError, match="is reserved" if allowed else "not allowed"):
             settings(group=name)
 
 
