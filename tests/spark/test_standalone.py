@@ -129,3 +129,31 @@ def test_executors_get_the_package_from_the_driver(
     assert ran["--no-ship"][0] == 1
     assert "No module named 'rocketfleet'" in ran["--no-ship"][1]
     assert sys.executable != bare_python
+    _neighbours_are_sent_too(tmp_path, standalone, bare_python)
+
+
+def _neighbours_are_sent_too(tmp_path: Path, standalone: Standalone, python: str) -> None:
+    """A file imports what lies beside it, and its functions use that on the executors."""
+    scripts = tmp_path / "scripts"
+    (scripts / "shapes").mkdir(parents=True)
+    (scripts / "shapes" / "__init__.py").write_text("")
+    (scripts / "shapes" / "squares.py").write_text("def square(number): return number * number\n")
+    (scripts / "adding.py").write_text("ADDED = 1000\n")
+    (scripts / "with_neighbours.py").write_text(
+        "import adding\n"
+        "from shapes.squares import square\n"
+        "def apply(number): return square(number) + adding.ADDED\n"
+        "def pipeline(spark): print('sum', spark.sparkContext.parallelize(range(4), 2).map(apply).sum())\n"
+    )
+    log = tmp_path / "neighbours.log"
+    driver = Driver(
+        log,
+        *("--conf", "spark.executor.memory=512m", "--no-ship", str(scripts / "with_neighbours.py")),
+        master=standalone.master,
+        python=python,
+    )
+    try:
+        assert driver.process.wait(300) == 0, driver.log()
+    finally:
+        driver.kill()
+    assert "sum 4014" in driver.log()

@@ -42,16 +42,18 @@ def submit(
     """Run PIPELINE: module:function, or a file whose function `pipeline` it is (file.py, file.py:function).
 
     The function gets a SparkSession that knows the format rocketmq, and ARGUMENTS. Its streaming queries are waited
-    for; SIGTERM ends them after the batch under way, with the group's offsets written back to the broker.
+    for; SIGTERM ends them after the batch under way, with the group's offsets written back to the broker. A file, and
+    the neighbours it imports at its top, are sent to the executors; a module must be installed there.
 
     Exit codes: 0 done, 1 failed with the sentence that is shown.
     """
-    from rocketfleet.spark.pipeline_loading import PipelineError, load_pipeline
+    from rocketfleet.spark.pipeline_loading import PipelineError, load_pipeline, script_files
     from rocketfleet.spark.submit import run
 
     on.check()
-    submission = Submission(name or pipeline, on.master, on.settings, on.log_level, on.ship, drain_timeout)
     try:
-        run(load_pipeline(pipeline), arguments, submission, lambda words: click.echo(words, err=True))
+        function, files = load_pipeline(pipeline), script_files(pipeline)
+        submission = Submission(name or pipeline, on.master, on.settings, on.log_level, on.ship, drain_timeout, files)
+        run(function, arguments, submission, lambda words: click.echo(words, err=True))
     except (PipelineError, PipelineFailed) as error:
         raise click.ClickException(str(error)) from error

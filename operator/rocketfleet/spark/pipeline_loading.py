@@ -2,6 +2,10 @@
 
 A pipeline is a function that takes a SparkSession, and after it the arguments of the command line. In a file it is the
 function `pipeline`, unless another is named: `file.py:function`.
+
+Spark's Python workers are other processes, in the end on other machines: what a pipeline's functions come from must be
+theirs too. A module is installed where they run. A file is not, nor are the neighbours that it imports: `script_files`
+names them, to be sent.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 DEFAULT_FUNCTION: Final = "pipeline"
+_OWN: Final = "rocketfleet"  # sent in a way of its own (shipping.py)
 _FORM: Final = "write module:function, file.py or file.py:function"
 
 
@@ -37,6 +42,28 @@ def load_pipeline(reference: str) -> Callable[..., Any]:
         raise PipelineError(f"{name} in {where} is a {type(found).__name__}, and not a function")
     result: Callable[..., Any] = found
     return result
+
+
+def script_files(reference: str) -> list[Path]:
+    """What of a file's directory is in use, once it is loaded: the file and the neighbours it has imported.
+
+    Files and the directories of packages. A module has nothing to send: it is installed.
+    """
+    where = reference if reference.endswith(".py") else reference.rpartition(":")[0]
+    if not where.endswith(".py"):
+        return []
+    directory = Path(where).resolve().parent
+    found = {_place(module) for name, module in list(sys.modules.items()) if "." not in name and name != _OWN}
+    return sorted(path for path in found if path is not None and path.parent == directory)
+
+
+def _place(module: ModuleType) -> Path | None:
+    """The file of a module, or the directory of a package; None for what was never a file."""
+    packages = list(getattr(module, "__path__", ()))
+    place = packages[0] if packages else getattr(module, "__file__", None)
+    if not isinstance(place, str) or not (packages or place.endswith(".py")):
+        return None
+    return Path(place).resolve()
 
 
 def _from_file(path: Path) -> ModuleType:

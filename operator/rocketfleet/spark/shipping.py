@@ -1,7 +1,7 @@
-"""The base package in an archive, for executors whose image lacks it.
+"""Packages in archives, for executors that lack them: the base package, and those of a pipeline.
 
-An archive and not `--py-files`: two of the libraries it needs are compiled, and Python imports those from files only.
-Spark unpacks an archive where executors run and the Python workers find it by PYTHONPATH. So the executors need the
+The base package goes as an archive that Spark unpacks where executors run, with PYTHONPATH set to it, and not as Python
+files: two of the libraries it needs are compiled, and Python imports those from files only. So the executors need the
 driver's version of Python and its processor, as they do for Spark anyway, besides pyspark and pyarrow.
 """
 
@@ -10,23 +10,37 @@ from __future__ import annotations
 import importlib.util
 import zipfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
 
 UNPACKED: Final = "rocketfleet-packages"
 PACKAGES: Final = ("rocketfleet", "lz4", "zstandard")
-_LEFT_OUT: Final = frozenset({"__pycache__", "tests"})
+_CACHE: Final = frozenset({"__pycache__"})
 
 
 def pack(target: Path) -> Path:
     """Write the archive."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in PACKAGES:
-            root = _directory_of(name)
-            for path in sorted(root.rglob("*")):
-                relative = path.relative_to(root.parent)
-                if path.is_file() and _LEFT_OUT.isdisjoint(relative.parts):
-                    archive.write(path, relative)
+            _add(archive, _directory_of(name), _CACHE | {"tests"})
     return target
+
+
+def zipped(package: Path, directory: Path) -> Path:
+    """One package of pure Python, as a file that Python can import from."""
+    target = directory / f"{package.name}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        _add(archive, package, _CACHE)
+    return target
+
+
+def _add(archive: zipfile.ZipFile, package: Path, left_out: AbstractSet[str]) -> None:
+    for path in sorted(package.rglob("*")):
+        relative = path.relative_to(package.parent)
+        if path.is_file() and left_out.isdisjoint(relative.parts):
+            archive.write(path, relative)
 
 
 def shipped(archive: Path) -> dict[str, str]:

@@ -50,6 +50,8 @@ class Submission:
     log_level: str = "FATAL"
     ship: bool = True
     drain_timeout: float = 60.0
+    files: Sequence[Path] = ()
+    """Python files and packages of the pipeline that its functions need where they run."""
 
     @property
     def is_local(self) -> bool:
@@ -105,6 +107,8 @@ def _session(submission: Submission, directory: Path) -> Iterator[SparkSession]:
     spark = builder.getOrCreate()
     try:
         register(spark)
+        for path in submission.files:
+            spark.sparkContext.addPyFile(str(shipping.zipped(path, directory) if path.is_dir() else path))
         yield spark
     finally:
         spark.stop()

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from rocketfleet.cli.spark import spark
-from rocketfleet.spark.pipeline_loading import PipelineError, load_pipeline
-from rocketfleet.spark.shipping import pack, shipped
+from rocketfleet.spark.pipeline_loading import PipelineError, load_pipeline, script_files
+from rocketfleet.spark.shipping import pack, shipped, zipped
 
 
 @pytest.fixture
@@ -25,6 +25,28 @@ def file(tmp_path: Path) -> Path:
 def test_a_file_and_its_neighbours(file: Path) -> None:
     assert load_pipeline(str(file))(None) == "found"
     assert load_pipeline(f"{file}:other")(None) == 2
+
+
+def test_a_file_and_what_it_imports_from_beside_it_are_sent(tmp_path: Path) -> None:
+    script = tmp_path / "sent_pipeline_of_a_test.py"
+    script.write_text("import sent_module_of_a_test\nimport sent_package_of_a_test.inner\ndef pipeline(_): ...\n")
+    (tmp_path / "sent_module_of_a_test.py").write_text("")
+    (tmp_path / "other_module_of_a_test.py").write_text("")
+    package = tmp_path / "sent_package_of_a_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "inner.py").write_text("WORD = 'packed'\n")
+    load_pipeline(str(script))
+    found = script_files(str(script))
+    names = ["sent_module_of_a_test.py", "sent_package_of_a_test", "sent_pipeline_of_a_test.py"]
+    assert [path.name for path in found] == names
+    assert script_files(f"{script}:pipeline") == found
+    assert script_files("os.path:join") == []
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from sent_package_of_a_test.inner import WORD; print(WORD)"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    command = [sys.executable, "-I", "-S", "-c", code, str(zipped(package, elsewhere))]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "packed\n"
 
 
 def test_a_module() -> None:
