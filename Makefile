@@ -28,9 +28,9 @@ help: ## list the targets
 demo: jars ## a real RocketMQ on loopback and a group scaled 2 → 4 → 1 under traffic, with a verdict
 	@$(BIN)/rocketfleet demo
 
-test: check jars ## lint, types, unit and property tests, and the tests on a real broker
-	@$(BIN)/pytest $(PARALLEL) $(JOBS) tests/unit $(ARGS)
-	@$(BIN)/pytest $(PARALLEL) $(BROKER_JOBS) tests/broker $(ARGS)
+test: check jars ## lint, types, unit and property tests, and the tests on a real broker; AGAIN=1 also what is unchanged
+	@$(BIN)/python -m tests.unchanged unit -- $(BIN)/pytest $(PARALLEL) $(JOBS) tests/unit $(ARGS)
+	@$(BIN)/python -m tests.unchanged broker -- $(BIN)/pytest $(PARALLEL) $(BROKER_JOBS) tests/broker $(ARGS)
 
 unit: $(DEV) ## only the tests that need no broker
 	@$(BIN)/pytest $(PARALLEL) $(JOBS) tests/unit $(ARGS)
