@@ -24,8 +24,8 @@ from rocketfleet.wire.queue import MessageQueue
 
 # Small files, kept for no time at all: what is in a file that is full is gone within seconds, once it may be deleted.
 FORGETFUL = (
-    ("mapedFileSizeCommitLog", str(256 * 1024)),
-    ("mapedFileSizeConsumeQueue", str(20 * 100)),
+    ("mappedFileSizeCommitLog", str(256 * 1024)),
+    ("mappedFileSizeConsumeQueue", str(20 * 100)),
     ("fileReservedTime", "0"),
     ("cleanResourceInterval", "500"),
     ("deleteCommitLogFilesInterval", "1"),
@@ -70,7 +70,7 @@ def begins(cluster: Cluster, queue: MessageQueue) -> int:
 
 @pytest.mark.timeout(600)
 def test_what_retention_deleted_is_an_error_that_names_it_or_is_counted(
-    spark: SparkSession, cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, said_by_spark: Callable[[], str]
 ) -> None:
     topic, group = cluster.create_topic(queues=1), cluster.create_group()
     queue = MessageQueue(topic, "broker-a", 0)
@@ -96,7 +96,7 @@ def test_what_retention_deleted_is_an_error_that_names_it_or_is_counted(
         read().count()
     assert gone in str(sentence_of(caught.value))
     assert sorted(rows(read(failOnDataLoss="false"))) == sorted(left)
-    assert f"{begin - 10} messages are gone and are left out" in capfd.readouterr().err
+    assert f"{begin - 10} messages are gone and are left out" in said_by_spark()
 
     # The same for a query whose checkpoint is there.
     failed = stream.start(available_now=True)

@@ -15,6 +15,9 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.spark.source.errors import sentence_of
 from rocketfleet.wire.acl import Credentials
 
+# Spark's own first lines, after which ours comes.
+HEADINGS = ("Job aborted", "terminated with exception", "An exception was thrown from the Python worker:")
+
 
 def failure(action: Callable[[], object]) -> str:
     """The sentence with which it fails; what a user of plain PySpark sees is checked on the way."""
@@ -24,7 +27,7 @@ def failure(action: Callable[[], object]) -> str:
     sentence = sentence_of(caught.value)
     assert sentence is not None
     first = message.strip().splitlines()[0]
-    assert sentence in first or "Job aborted" in first or "terminated with exception" in first, message
+    assert sentence in first or any(heading in first for heading in HEADINGS), message
     assert "Traceback" not in message
     return sentence
 

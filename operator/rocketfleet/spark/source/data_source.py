@@ -38,12 +38,14 @@ class RocketMQDataSource(DataSource):
         options = read_options(self.options, streaming=False)
         return FilteringBatchReader(options) if options.filter_pushdown else BatchReader(options)
 
-    @in_one_sentence
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        from rocketfleet.spark.source.stream import StreamReader
+        from rocketfleet.spark.source.stream import RefusedStream, StreamReader
 
-        _check_schema(schema)
-        return StreamReader(read_options(self.options, streaming=True))
+        try:
+            _check_schema(schema)
+            return StreamReader(read_options(self.options, streaming=True))
+        except SourceError as error:
+            return RefusedStream(str(error))
 
     @in_one_sentence
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -141,6 +141,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._state
 
 
+class RefusedStream(DataSourceStreamReader):
+    """In the place of a reader that cannot be made: it says why when it is first asked for anything.
+
+    An error in the making would not be seen. PySpark 4.3 then stops the reader that it has not got, and says only that.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+
+    @in_one_sentence
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        raise SourceError(self._sentence)
+
+    @in_one_sentence
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        raise SourceError(self._sentence)
+
+    @in_one_sentence
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        raise SourceError(self._sentence)
+
+    @in_one_sentence
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise SourceError(self._sentence)
+
+
 class _DriverState:
     """What the driver knows and remembers between Spark's calls."""
 
