@@ -17,6 +17,7 @@ from tests.cluster.provision import Provision
 from tests.cluster.scene import GROUP, QUEUES, Scene
 
 from rocketfleet.lag.history import Sample, json_line
+from rocketfleet.lag.topic_sink import TAG
 
 STARTS = 400.0  # JVMs, and an image of more than a gigabyte
 EXECUTORS = f"rocketfleet.io/executor-of={GROUP}"
@@ -128,7 +129,8 @@ def test_a_wrong_pipeline_is_a_sentence_in_the_status(make_scene: Callable[..., 
     scene.apply(manifest(scene, spark_image, pipeline="nowhere_to_be_found:record"))
 
     def said() -> bool:
-        (ready,) = [one for one in scene.group["status"]["conditions"] if one["type"] == "Ready"]
+        conditions = scene.group.get("status", {}).get("conditions", ())
+        ready = next((one for one in conditions if one["type"] == "Ready"), {"reason": "nothing said yet"})
         assert ready["reason"] == "PodTrouble", ready
         assert "there is no module 'nowhere_to_be_found' on the Python path" in ready["message"], ready
         return True
@@ -192,7 +194,7 @@ def test_commands_by_hand_have_their_executors_in_pods(
         for n in range(60)
     ]
     lines = b"".join(map(json_line, samples)).decode()
-    scene.platform.rocketfleet("send", history, "--body", lines)
+    scene.platform.rocketfleet("send", history, "--body", lines, "--tag", TAG)
     where = f"rocketmq://{NAME_SERVER}/{history}"
     said = by_hand(scene, spark_image, "report", "--history", where, "--out", "/tmp/lag.html")
     assert "/tmp/lag.html: 1 groups, 60 samples" in said, said
