@@ -201,8 +201,9 @@ class ModelCluster:
         found = self._same(pod)
         if found is None or found.seen.drain is not None:
             return
+        self.rolled = {ordinal for ordinal in self.rolled if ordinal < asked}  # a scale-in has taken the others
         if reason == "rolling update" and pod.ready:  # as it was seen: a cache may not know yet that it got ready
-            down = {ordinal for ordinal in self.rolled - {pod.ordinal} if ordinal < asked}
+            down = self.rolled - {pod.ordinal}
             if down:
                 self.wrongs.append(f"an update takes {pod.name} down while {down} are")
             self.rolled.add(pod.ordinal)

@@ -8,7 +8,7 @@ faults stop, and the group must come to what its manifest says. All along, the m
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.unit.controller import model_fates as happens
 from tests.unit.controller.model_cluster import ModelCluster, asked_of
@@ -255,6 +255,7 @@ def test_an_update_of_somebody_s_own_consumers_waits_for_each_to_join(
     drains=st.lists(st.builds(Fate, drain=st.sampled_from(DrainFate)), min_size=4, max_size=12),
     pause=st.integers(2, 8),
 )
+@example(replicas=3, engines=[Engine.WORKER, Engine.WORKER, Engine.SPARK, Engine.WORKER], drains=[Fate()] * 4, pause=7)
 def test_a_spark_driver_shares_with_nobody_however_the_engine_is_changed(
     replicas: int, engines: list[Engine], drains: list[Fate], pause: int
 ) -> None:
