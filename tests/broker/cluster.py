@@ -4,13 +4,9 @@ import itertools
 import os
 from typing import Any
 
-from tests.broker.coarse_timers import coarse_timers
-
 from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.fleet import GRACE_SECONDS, START_SECONDS, Fleet
 from rocketfleet.devbroker.guard import Guard
-from rocketfleet.devbroker.plan import FleetPlan
-from rocketfleet.devbroker.state import State
 from rocketfleet.devbroker.topics import create_group, create_topic
 
 _numbers = itertools.count()
@@ -54,10 +50,6 @@ class Cluster(Fleet):
         if self.disturbed:
             self.mend()
             self.disturbed = False
-
-    def _launch(self, plan: FleetPlan, found: State, name: str) -> None:
-        with coarse_timers():
-            super()._launch(plan, found, name)
 
     def create_topic(self, queues: int = 8, *, order: bool = False, **attributes: str) -> str:
         """A topic that no other test has; attributes as in message_type="FIFO"."""

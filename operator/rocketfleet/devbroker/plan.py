@@ -152,8 +152,8 @@ def broker_properties(spec: FleetSpec, around: Surroundings, process: str) -> di
     properties = {
         "brokerRole": "ASYNC_MASTER",
         "defaultTopicQueueNums": "8",
-        "mappedFileSizeCommitLog": str(64 << 20),
-        "mappedFileSizeConsumeQueue": str(20 * 30000),
+        "mapedFileSizeCommitLog": str(64 << 20),
+        "mapedFileSizeConsumeQueue": str(20 * 30000),
         "diskMaxUsedSpaceRatio": "95",
         "enablePropertyFilter": "true",  # SQL92 subscriptions
         # The least that a broker accepts, so that it is found again soon after the name server restarts.
