@@ -38,7 +38,7 @@ def test_what_failed_is_run_again(project: Path) -> None:
 
 
 def test_a_failure_ends_an_earlier_success(project: Path) -> None:
-    script = 'test ! -e /nowhere && test "$(wc -l < ran)" -ne 2'  # the second time fails
+    script = 'test "$(wc -l < ran)" -ne 2'  # the second time fails
     assert runs(project, script=script) == 1
     assert runs(project, script=script, AGAIN="1") == 2
     assert runs(project, script=script) == 3
@@ -98,16 +98,8 @@ def test_variables_that_steer_the_tests_matter(project: Path, name: str) -> None
 def test_packages_python_and_java_matter() -> None:
     around = unchanged.surroundings({})
     assert any(one.startswith("pytest ") for one in around)
-    assert (
-        len(
-            {
-                unchanged.digest(unchanged.ROOT, ["x"], [*around[:number], "other", *around[number + 1 :]])
-                for number in range(4)
-            }
-            | {unchanged.digest(unchanged.ROOT, ["x"], around)}
-        )
-        == 5
-    )
+    others = [[*around[:number], "other", *around[number + 1 :]] for number in range(4)]
+    assert len({unchanged.digest(unchanged.ROOT, ["x"], one) for one in [around, *others]}) == 5
 
 
 def test_other_arguments_are_another_run(project: Path) -> None:

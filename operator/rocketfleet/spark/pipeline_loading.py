@@ -31,7 +31,7 @@ class PipelineError(ValueError):
 
 def load_pipeline(reference: str) -> Callable[..., Any]:
     """Import the module or file and find the function in it."""
-    where, _, name = reference.rpartition(":") if not reference.endswith(".py") else (reference, "", DEFAULT_FUNCTION)
+    where, name = _split(reference)
     if not where or not name:
         raise PipelineError(f"{reference!r} does not name a pipeline: {_FORM}")
     module = _from_file(Path(where)) if where.endswith(".py") else _from_module(where)
@@ -49,12 +49,20 @@ def script_files(reference: str) -> list[Path]:
 
     Files and the directories of packages. A module has nothing to send: it is installed.
     """
-    where = reference if reference.endswith(".py") else reference.rpartition(":")[0]
+    where, _ = _split(reference)
     if not where.endswith(".py"):
         return []
     directory = Path(where).resolve().parent
     found = {_place(module) for name, module in list(sys.modules.items()) if "." not in name and name != _OWN}
     return sorted(path for path in found if path is not None and path.parent == directory)
+
+
+def _split(reference: str) -> tuple[str, str]:
+    """The module or file, and the function."""
+    if reference.endswith(".py"):
+        return reference, DEFAULT_FUNCTION
+    where, _, name = reference.rpartition(":")
+    return where, name
 
 
 def _place(module: ModuleType) -> Path | None:
