@@ -147,7 +147,7 @@ class LagWatch:
             watched = None
         if watched is None:
             watched = self._groups[group.key] = _begin(group)
-        watched.resting = group.spec.suspend or group.metadata.deletion_timestamp is not None
+        self._follow_rest(watched, group, now)
         if target is not None:
             self._monitor.follow(group.key, target)
         moved = group.metadata.annotations.get(OFFSETS_MOVED)
@@ -227,12 +227,20 @@ class LagWatch:
         if verdict.state is watched.state and findings.keys() == watched.findings:
             return False
         watched.state, watched.findings, watched.sentence = verdict.state, frozenset(findings), in_words(verdict)
-        if verdict.state is not State.UNKNOWN:  # neither better nor worse
-            if not watched.resting:
-                events = lag_events(watched.told, findings, verdict.sentence)
-                watched.events = [*watched.events, *events][-MOST_EVENTS:]
+        if verdict.state is not State.UNKNOWN and not watched.resting:  # UNKNOWN is neither better nor worse
+            events = lag_events(watched.told, findings, verdict.sentence)
+            watched.events = [*watched.events, *events][-MOST_EVENTS:]
             watched.told = watched.findings
         return True
+
+    def _follow_rest(self, watched: _Watched, group: ConsumerGroup, now: float) -> None:
+        """A rest ends what was told, and what came in during it is not held against the group when it goes on."""
+        before = watched.resting
+        watched.resting = group.spec.suspend or group.metadata.deletion_timestamp is not None
+        if watched.resting:
+            watched.told = frozenset()
+        elif before:
+            self._monitor.note_reset(group.key, now)
 
     def _follow_policy(self, watched: _Watched, group: ConsumerGroup, last_desired: int | None, now: float) -> None:
         """Go by the manifest as it is now. One that is new, or goes on after a rest, begins with no samples."""

@@ -122,7 +122,7 @@ class LagMonitor:
             known.owners = owners
 
     def note_reset(self, key: Hashable, now: float) -> None:
-        """The group's offsets were moved on purpose: nothing before is held against it."""
+        """Its offsets were moved on purpose, or it goes on after a rest: nothing before is held against the group."""
         known = self._followed.get(key)
         if known is not None:
             known.window = known.window.reset(now)

@@ -59,7 +59,7 @@ class Window:
         return replace(self, moments=(*self.moments[:-1], moment))
 
     def reset(self, now: float) -> Window:
-        """The group's offsets were moved on purpose: what was before says nothing about what is."""
+        """Its offsets were moved on purpose, or it goes on after a rest: what was before says nothing about what is."""
         return replace(self, since=max(now, self.since))
 
     @cached_property

@@ -193,6 +193,29 @@ async def test_a_group_that_is_suspended_is_not_accused_and_not_scaled() -> None
     assert passes.status.desired_replicas == 0
 
 
+async def test_what_came_in_during_a_rest_is_not_held_against_the_group_afterwards() -> None:
+    passes = Watching(group_of(2))
+    await passes.to_rest()
+    resting = passes.stage.group.spec.model_copy(update={"suspend": True})
+    working = passes.stage.group.spec
+    passes.stage.group = passes.stage.group.model_copy(update={"spec": resting})
+    passes.monitor.verdicts[KEY] = accused(State.WARN, "the lag grows")
+    await passes.see(10, 0, 0, 0)
+    await passes.see(20, 0, 0, 0)
+    assert passes.monitor.resets == []
+    passes.stage.group = passes.stage.group.model_copy(update={"spec": working})
+    await passes.once()
+    assert len(passes.monitor.resets) == 1
+    passes.monitor.verdicts.clear()  # which is what a reset does
+    await passes.see(30, 0, 0, 0)
+    await passes.see(0, 0, 0, 0)
+    assert len(passes.monitor.resets) == 1
+    assert not {Reason.LAG_WARNING, Reason.LAG_RECOVERED} & set(passes.reasons())
+    passes.monitor.verdicts[KEY] = accused(State.WARN, "the lag grows")
+    await passes.see(40, 0, 0, 0)
+    assert passes.reasons().count(Reason.LAG_WARNING) == 1
+
+
 async def test_a_recommendation_lifts_the_group_at_once() -> None:
     passes = Watching()
     await passes.to_rest()
