@@ -145,15 +145,13 @@ def tls_properties(spec: FleetSpec, layout: Layout) -> dict[str, str]:
 
 
 def broker_properties(spec: FleetSpec, around: Surroundings, process: str) -> dict[str, str]:
-    """A broker's properties for one machine: loopback, small files, and what a developer expects to just work."""
+    """A broker's properties for one machine: loopback, and what a developer expects to just work."""
     port = around.ports[process]
     store = around.layout.data / process
     slave = is_slave(process)
     properties = {
         "brokerRole": "ASYNC_MASTER",
         "defaultTopicQueueNums": "8",
-        "mapedFileSizeCommitLog": str(64 << 20),
-        "mapedFileSizeConsumeQueue": str(20 * 30000),
         "diskMaxUsedSpaceRatio": "95",
         "enablePropertyFilter": "true",  # SQL92 subscriptions
         # The least that a broker accepts, so that it is found again soon after the name server restarts.

@@ -188,7 +188,7 @@ async def test_a_broadcasting_group_is_its_members(
 async def test_deleted_messages_are_no_lag(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster(
         properties=(
-            ("mapedFileSizeCommitLog", "1048576"), ("mappedFileSizeCommitLog", "1048576"), ("fileReservedTime", "0"),
+            ("mappedFileSizeCommitLog", "1048576"), ("fileReservedTime", "0"),
             ("cleanResourceInterval", "500"), ("deleteCommitLogFilesInterval", "10"), ("maxMessageSize", "524288"),
             ("destroyMapedFileIntervalForcibly", "1000"), ("deleteWhen", ";".join(f"{hour:02d}" for hour in range(24))),
         )

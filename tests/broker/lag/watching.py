@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from tests.broker.cluster import Cluster
 from tests.broker.consumer.scene import Scene, until
+from tests.unit.lag.recorded import LIMITS
 
 from rocketfleet.devbroker.errors import DevBrokerError
 from rocketfleet.lag.figures import GroupLag, QueueLag
 from rocketfleet.lag.monitor import LagMonitor, Target
-from rocketfleet.lag.rules import Limits
 from rocketfleet.wire.bodies import ConsumeFromWhere
 from rocketfleet.wire.queue import MessageQueue
 
@@ -35,7 +35,7 @@ class Watch(Scene):
 
     def __init__(self, cluster: Cluster, **settings: Any) -> None:
         super().__init__(cluster)
-        self.monitor = LagMonitor(**{"timeout": 30.0, "patience": 60.0, "limits": Limits(moments=3), **settings})
+        self.monitor = LagMonitor(**{"timeout": 30.0, "patience": 60.0, "limits": LIMITS, **settings})
 
     def follow(
         self,

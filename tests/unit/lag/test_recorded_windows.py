@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.lag import recorded
 
-from rocketfleet.lag.rules import Limits, State, judge
+from rocketfleet.lag.rules import State, judge
 
 WINDOWS = sorted(recorded.DIRECTORY.glob("*.json"))
 
@@ -13,7 +13,7 @@ WINDOWS = sorted(recorded.DIRECTORY.glob("*.json"))
 @pytest.mark.parametrize("path", WINDOWS, ids=lambda path: path.stem)
 def test_a_recorded_window_is_judged_as_it_was(path: Path) -> None:
     window, state = recorded.load(path)
-    assert judge(window, Limits(moments=3)).state is State(state)
+    assert judge(window, recorded.LIMITS).state is State(state)
 
 
 def test_every_accusation_is_among_them() -> None:
@@ -25,4 +25,4 @@ def test_every_accusation_is_among_them() -> None:
 def test_after_a_reset_none_of_them_is_accused(path: Path) -> None:
     window, _ = recorded.load(path)
     assert window.latest is not None
-    assert judge(window.reset(window.latest.observed_at), Limits(moments=3)).state is State.OK
+    assert judge(window.reset(window.latest.observed_at), recorded.LIMITS).state is State.OK

@@ -81,6 +81,23 @@ def test_growing_means_that_it_never_falls() -> None:
     assert growing(steady) == []
 
 
+def test_what_has_just_come_in_is_not_a_growing_lag() -> None:
+    fast = [[(100 * number, 100 * number + lag)] for number, lag in enumerate([1, 1, 2, 5, 21])]
+    assert growing(over_time(*fast)) == []
+    ends = [101, 201, 302, 405, 521]  # the same ends
+    assert growing(over_time(*[[(end - lag, end)] for end, lag in zip(ends, [1, 1, 2, 5, 219], strict=True)])) == []
+    (verdict,) = growing(over_time(*[[(end - lag, end)] for end, lag in zip(ends, [1, 1, 2, 5, 220], strict=True)]))
+    assert "from 1 to 220 messages" in verdict.sentence
+
+
+def test_what_may_only_not_be_committed_yet_is_not_a_growing_lag() -> None:
+    places = [(100, 101), *[(110, 120 + 10 * second) for second in range(8)]]  # a commit, and none for a while
+    looks = [moment([place], 1000.0 + second) for second, place in enumerate(places)]
+    assert growing(window(*looks[:7])) == []
+    (verdict,) = growing(window(*looks))
+    assert "from 1 to 80 messages" in verdict.sentence
+
+
 def test_a_rewind_counts_until_it_is_made_up_for() -> None:
     back = over_time([(10, 30)], [(20, 30)], [(4, 30)])
     (verdict,) = rewound(back)

@@ -21,6 +21,19 @@ def stands_still(track: Sequence[QueueLag]) -> bool:
     return all(row.consumer_offset == track[0].consumer_offset for row in track)
 
 
+def keeps_up(track: Sequence[QueueLag], limits: Limits) -> bool:
+    """Whether all is consumed that was there two looks ago, and longer ago than a group takes to commit its offsets.
+
+    What a look finds waiting has mostly just come in, or is consumed and not committed yet. How much that is differs
+    from look to look, and over a handful of looks it grows by chance often enough.
+    """
+    last = track[-1]
+    for row in reversed(track[:-2]):
+        if row.observed_at <= last.observed_at - limits.commit_seconds:
+            return (last.consumer_offset or 0) >= (row.max_offset or 0)
+    return True  # too short a time to say
+
+
 def span_text(track: Sequence[QueueLag]) -> str:
     """How long that is, for a sentence. Coarse, or it would be another sentence each time."""
     seconds = track[-1].observed_at - track[0].observed_at

@@ -47,6 +47,8 @@ class Limits:
     """Up to this many messages in a queue are no lag."""
     skew_messages: int = 100
     """A backlog below this is too small to be called skewed."""
+    commit_seconds: float = 6.0
+    """Longer than the five between two commits of offsets: what lies there for a shorter time may be consumed."""
 
 
 DEFAULT_LIMITS = Limits()
