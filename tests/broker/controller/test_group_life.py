@@ -12,11 +12,7 @@ from rocketfleet.controller.actions import Reason
 async def test_a_group_grows_shrinks_is_updated_suspended_and_deleted(
     broker: Cluster, topic: str, tmp_path: Path
 ) -> None:
-    scene = GroupScene(broker, topic, tmp_path, consumeMode="Orderly")
-    scene.lag_seconds = (
-        3.0  # a second, as elsewhere, is about as long as a queue waits for a handover on a busy machine
-    )
-    async with scene:
+    async with GroupScene(broker, topic, tmp_path, consumeMode="Orderly") as scene:
         scene.begin_traffic()
         scene.apply(replicas=2)
         await scene.ready(2)

@@ -19,8 +19,9 @@ from statistics import median
 from rocketfleet.lag.autoscale.history import History, Mind, Sample, consume_rate, produce_rate
 from rocketfleet.lag.autoscale.policy import Policy
 from rocketfleet.lag.autoscale.shares import even_step, step_below
+from rocketfleet.lag.figures import COMMIT_SECONDS
 
-PLENTY = 6.0  # seconds of work: longer than the five between two commits
+PLENTY = COMMIT_SECONDS  # of work
 UTILISATION = 0.8
 MARGIN = 1.15  # how much more there might be before fewer replicas would be too few
 LEARN_FROM = 5  # stretches

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from rocketfleet.lag.figures import COMMIT_SECONDS
+
 if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
@@ -47,8 +49,8 @@ class Limits:
     """Up to this many messages in a queue are no lag."""
     skew_messages: int = 100
     """A backlog below this is too small to be called skewed."""
-    commit_seconds: float = 6.0
-    """Longer than the five between two commits of offsets: what lies there for a shorter time may be consumed."""
+    commit_seconds: float = COMMIT_SECONDS
+    """What lies there for a shorter time may only not be committed yet."""
 
 
 DEFAULT_LIMITS = Limits()
