@@ -11,6 +11,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEV := $(VENV)/.installed-dev
 SPARK := $(VENV)/.installed-spark
+# The documentation site's programs, apart from what tests run with.
+DOCS := $(VENV)/docs
+# So with what a release is built with.
+RELEASE := $(VENV)/release
 
 # Extra arguments for pytest, e.g. make unit ARGS="-k frame -x"
 ARGS ?=
@@ -19,8 +23,11 @@ ARGS ?=
 JOBS ?= 3
 BROKER_JOBS ?= 2
 PARALLEL := --dist worksteal -n
+# Of a release: where its images will be pushed, as in registry.example/rocketfleet, and the repository's address.
+REGISTRY ?=
+SOURCE ?=
 
-.PHONY: help demo test spark e2e bench bench-spark check crds fmt clean setup jars unit faults
+.PHONY: help demo test spark e2e bench bench-spark check crds docs docs-serve fmt clean setup jars unit faults lock chart-readme release
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,14 +68,30 @@ crds: $(DEV) ## write crds/, the chart's copy and docs/manifest.md from the mode
 	@$(BIN)/rocketfleet crds --out crds --reference docs/manifest.md
 	@cp crds/*.yaml helm/rocketfleet/files/crds/
 
+docs: $(DOCS)/.installed ## build the documentation site into build/site; broken links fail
+	@# Not with --quiet: warnings that are not said are not counted, and would fail nothing.
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build
+
+docs-serve: $(DOCS)/.installed ## show the site on http://127.0.0.1:8000 and follow edits; ARGS="-a 127.0.0.1:8100" for another port
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs serve --livereload $(ARGS)
+
 fmt: $(DEV) ## format the code and fix what the linter can fix
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
+chart-readme: $(DEV) ## write the chart's README from Chart.yaml and values.yaml
+	@$(BIN)/python -m release.chart_readme
+
+lock: $(RELEASE)/.installed ## write release/requirements/: what images install, with hashes; ARGS=--upgrade for newer versions
+	@$(RELEASE)/bin/python -m release.lock $(ARGS)
+
+release: $(RELEASE)/.installed ## all of a release into dist/, the same for each build of a commit; with REGISTRY=… images too
+	@$(RELEASE)/bin/python -m release.build --registry "$(REGISTRY)" --source "$(SOURCE)" $(ARGS)
+
 clean: ## remove the environment and every generated file; the cache outside the tree stays
 	@if [ -x $(BIN)/rocketfleet ] && [ -d .rocketfleet/broker ]; then $(BIN)/rocketfleet broker stop || true; fi
 	rm -rf $(VENV) .rocketfleet .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build
-	@find operator tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find operator tests bench release -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup: $(DEV) ## only the virtual environment
 
@@ -85,4 +108,18 @@ $(DEV): pyproject.toml
 $(SPARK): $(DEV)
 	@echo "installing PySpark into $(VENV): once"
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev,spark]'
+	@touch $@
+
+$(DOCS)/.installed: pyproject.toml
+	@echo "setting up $(DOCS): once"
+	@mkdir -p $(VENV)
+	@[ -x $(DOCS)/bin/python ] || $(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet '.[docs]'
+	@touch $@
+
+$(RELEASE)/.installed: pyproject.toml
+	@echo "setting up $(RELEASE): once"
+	@mkdir -p $(VENV)
+	@[ -x $(RELEASE)/bin/python ] || $(PYTHON) -m venv $(RELEASE)
+	@$(RELEASE)/bin/python -m pip install --disable-pip-version-check --quiet '.[release]'
 	@touch $@

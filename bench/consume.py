@@ -4,6 +4,9 @@ One broker, a topic of 8 queues with 1 KiB messages, pull batches of 32, a handl
 the full product path: broker locks, leases, flow control, commits. Every consumer is a process of its own in a fresh
 group that starts at the beginning; it is measured from its first message to its last, on the clock and in processor
 time. Rounds are interleaved, and medians compared. Slow peers get fewer messages: their rate does not depend on it.
+
+`--before DIRECTORY` is another checkout of this project, with its environment set up (`make setup`): how much faster or
+slower is this one?
 """
 
 import argparse
@@ -19,15 +22,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rocketfleet.client import admin, broker_offsets
+from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.devbroker.config import FleetSpec
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.devbroker.describe import describe
+from rocketfleet.devbroker.distribution.jars import cache_directory, classpath_of, provide_jars
+from rocketfleet.devbroker.distribution.java import MODULE_FLAGS, find_java
 from rocketfleet.devbroker.fleet import Fleet
-from rocketfleet.devbroker.jars import cache_directory, classpath_of, provide_jars
-from rocketfleet.devbroker.java import MODULE_FLAGS, find_java
 from rocketfleet.devbroker.launch import clean_environment
+from rocketfleet.devbroker.setup.config import FleetSpec
 from rocketfleet.producer import Producer
 from rocketfleet.wire.bodies import SubscriptionGroupConfig, TopicConfig
 from rocketfleet.wire.message import Message
@@ -37,7 +41,16 @@ BODY = b"x" * 1024
 QUEUES = 8
 BATCH = 32
 TOPIC = "bench-consume"
-TARGETS = {"vs_java": 1.0, "vs_java_per_cpu": 2.0, "vs_java_orderly": 0.8, "vs_librocketmq": 6.0, "vs_grpc": 80.0}
+TARGETS = {
+    "vs_java": 1.0,
+    "vs_java_per_cpu": 2.0,
+    "vs_java_orderly": 0.8,
+    "vs_librocketmq": 6.0,
+    "vs_grpc": 80.0,
+    "vs_before": 0.97,
+    "vs_before_per_cpu": 0.97,
+    "vs_before_orderly": 0.97,
+}
 
 
 class Bench:
@@ -61,11 +74,10 @@ class Bench:
         result: dict[str, float] = json.loads(lines[-1])
         return result
 
-    def ours(self, messages: int, mode: str) -> dict[str, float]:
-        script = HERE / "consumers" / "ours.py"
-        return self._run(
-            [sys.executable, str(script), self.fleet.name_server, self.group("ours"), TOPIC, str(messages), mode]
-        )
+    def ours(self, messages: int, mode: str, checkout: Path | None = None) -> dict[str, float]:
+        python = sys.executable if checkout is None else str(checkout / ".venv" / "bin" / "python")
+        script = (HERE if checkout is None else checkout / "bench") / "consumers" / "ours.py"
+        return self._run([python, str(script), self.fleet.name_server, self.group("ours"), TOPIC, str(messages), mode])
 
     def java(self, messages: int, mode: str) -> dict[str, float]:
         flags = [*MODULE_FLAGS, "-Xmx1g", f"-Duser.home={self._home}", f"-Djava.io.tmpdir={self._home}"]
@@ -133,10 +145,13 @@ def say(words: str) -> None:
 
 
 def measure(rounds: int, runs: dict[str, Callable[[], dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Run each in turn, `rounds` times; the medians of messages a second and messages a processor second."""
+    """Run each in turn, `rounds` times; the medians of messages per second and messages per processor second.
+
+    Every other round goes backwards, so that none is always the first after a slow one.
+    """
     rates: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
     for number in range(rounds):
-        for name, run in runs.items():
+        for name, run in reversed(runs.items()) if number % 2 else runs.items():
             result = run()
             rates[name].append((result["messages"] / result["seconds"], result["messages"] / max(result["cpu"], 1e-9)))
             say(
@@ -153,7 +168,7 @@ def measure(rounds: int, runs: dict[str, Callable[[], dict[str, float]]]) -> dic
 
 def ratios(found: dict[str, dict[str, float]]) -> dict[str, float | None]:
     def ratio(kind: str, ours: str, theirs: str) -> float | None:
-        return round(found[ours][kind] / found[theirs][kind], 3) if theirs in found else None
+        return round(found[ours][kind] / found[theirs][kind], 3) if theirs in found and ours in found else None
 
     return {
         "vs_java": ratio("rate", "ours", "java"),
@@ -161,6 +176,9 @@ def ratios(found: dict[str, dict[str, float]]) -> dict[str, float | None]:
         "vs_java_orderly": ratio("rate", "ours orderly", "java orderly"),
         "vs_librocketmq": ratio("rate", "ours", "librocketmq"),
         "vs_grpc": ratio("rate", "ours", "grpc"),
+        "vs_before": ratio("rate", "ours", "before"),
+        "vs_before_per_cpu": ratio("per_cpu", "ours", "before"),
+        "vs_before_orderly": ratio("rate", "ours orderly", "before orderly"),
     }
 
 
@@ -176,6 +194,7 @@ def main() -> None:
         choices=["java", "orderly", "librocketmq", "grpc"],
         help="leave a peer out",
     )
+    parser.add_argument("--before", type=Path, help="another checkout to compare with")
     options = parser.parse_args()
     messages, rounds = (200_000, 1) if options.quick else (options.messages, options.rounds)
     left_out = set(options.without)
@@ -190,7 +209,13 @@ def main() -> None:
                 runs["java"] = lambda: bench.java(messages, "Concurrent")
             if "orderly" not in left_out:
                 runs["ours orderly"] = lambda: bench.ours(messages, "Orderly")
-                runs["java orderly"] = lambda: bench.java(messages, "Orderly")
+                if "java" not in left_out:
+                    runs["java orderly"] = lambda: bench.java(messages, "Orderly")
+            if options.before is not None:
+                before: Path = options.before.resolve()
+                runs["before"] = lambda: bench.ours(messages, "Concurrent", before)
+                if "orderly" not in left_out:
+                    runs["before orderly"] = lambda: bench.ours(messages, "Orderly", before)
             if "librocketmq" not in left_out:
                 runs["librocketmq"] = lambda: bench.librocketmq(min(messages, 100_000))
             if "grpc" not in left_out:

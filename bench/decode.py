@@ -17,8 +17,8 @@ import struct
 import time
 from typing import TYPE_CHECKING, Any
 
-from rocketfleet.wire.received import decode_messages
-from rocketfleet.wire.stored import encode_stored
+from rocketfleet.wire.message.received import decode_messages
+from rocketfleet.wire.message.stored import encode_stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable

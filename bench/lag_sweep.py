@@ -18,17 +18,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from rocketfleet.client import admin, broker_groups, broker_members, broker_messages, broker_offsets, broker_topics
+from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConsumerNotOnline
-from rocketfleet.client.routes import RETRY_PREFIX
-from rocketfleet.devbroker.config import FleetSpec
+from rocketfleet.client.requests import broker_groups, broker_members, broker_messages, broker_offsets, broker_topics
+from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.devbroker.fleet import Fleet
+from rocketfleet.devbroker.setup.config import FleetSpec
+from rocketfleet.lag.collecting.monitor import LagMonitor, Target
 from rocketfleet.lag.metrics import LagMetrics
-from rocketfleet.lag.monitor import LagMonitor, Target
-from rocketfleet.wire.batch import write_batch
-from rocketfleet.wire.bodies import ConsumeFromWhere, SubscriptionGroupConfig, TopicConfig
+from rocketfleet.wire.bodies import SubscriptionGroupConfig, TopicConfig
+from rocketfleet.wire.enums import ConsumeFromWhere
+from rocketfleet.wire.message.batch import write_batch
 from rocketfleet.wire.queue import MessageQueue
 
 T = TypeVar("T")

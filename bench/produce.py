@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.devbroker.config import FleetSpec
+from rocketfleet.devbroker.distribution.jars import classpath_of, provide_jars
+from rocketfleet.devbroker.distribution.java import MODULE_FLAGS, find_java
 from rocketfleet.devbroker.fleet import Fleet
-from rocketfleet.devbroker.jars import classpath_of, provide_jars
-from rocketfleet.devbroker.java import MODULE_FLAGS, find_java
 from rocketfleet.devbroker.launch import clean_environment
+from rocketfleet.devbroker.setup.config import FleetSpec
 from rocketfleet.producer import Producer, ProducerOptions, SendStatus
 from rocketfleet.wire.message import Message
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from consume import BODY, TOPIC, Bench, fill, say  # type: ignore[import-not-found]  # the script beside this one
-from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.fleet import Fleet
+from rocketfleet.devbroker.setup.config import FleetSpec
 
 HERE = Path(__file__).parent
 TARGETS = {"vs_consumer": 0.5, "vs_pandas_loop": 1.0}

@@ -12,7 +12,7 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message import ReceivedMessage
 
 

@@ -10,10 +10,10 @@ import time
 
 import pandas as pd
 
-from rocketfleet.client import broker_offsets
-from rocketfleet.client.broker_messages import pull, pull_request
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.requests import broker_offsets
+from rocketfleet.client.requests.broker_messages import pull, pull_request
 from rocketfleet.wire.queue import MessageQueue
 
 COLUMNS = ["topic", "broker", "queueId", "queueOffset", "body", "tags", "keys", "bornTime", "storeTime", "msgId"]

@@ -10,8 +10,7 @@ time.sleep, or nothing else is done meanwhile, and /healthz says so.
 import asyncio
 import os
 
-from rocketfleet.consumer.results import Retry
-from rocketfleet.wire.message import ReceivedMessage
+from rocketfleet import ReceivedMessage, Retry
 
 LATER = Retry(level=5)  # the broker's fifth delay: a minute, unless it was configured otherwise
 

@@ -7,7 +7,7 @@ A handler that returns has handled its message. One that raises gets it again la
 
 import sys
 
-from rocketfleet.wire.message import ReceivedMessage
+from rocketfleet import ReceivedMessage
 
 
 def handle(message: ReceivedMessage) -> None:

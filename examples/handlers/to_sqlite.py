@@ -13,8 +13,7 @@ import os
 import sqlite3
 import threading
 
-from rocketfleet.consumer.results import RETRY, SUCCESS, ConsumeResult
-from rocketfleet.wire.message import ReceivedMessage
+from rocketfleet import RETRY, SUCCESS, ConsumeResult, ReceivedMessage
 
 _local = threading.local()  # a connection belongs to the thread that opened it
 

@@ -10,9 +10,7 @@ import os
 import sys
 import time
 
-from rocketfleet.client.config import ClientConfig
-from rocketfleet.producer import BatchLimits, Producer, ProducerOptions
-from rocketfleet.wire.message import Message
+from rocketfleet import BatchLimits, ClientConfig, Message, Producer, ProducerOptions
 
 NAME_SERVERS = os.environ.get("ROCKETFLEET_NAME_SERVERS", "127.0.0.1:9876")
 TOPIC = sys.argv[1] if len(sys.argv) > 1 else "orders"

@@ -7,9 +7,7 @@ import asyncio
 import os
 import sys
 
-from rocketfleet.client.config import ClientConfig
-from rocketfleet.producer import Producer
-from rocketfleet.wire.message import Message
+from rocketfleet import ClientConfig, Message, Producer
 
 NAME_SERVERS = os.environ.get("ROCKETFLEET_NAME_SERVERS", "127.0.0.1:9876")
 TOPIC = sys.argv[1] if len(sys.argv) > 1 else "orders"

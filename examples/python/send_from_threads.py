@@ -7,9 +7,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from rocketfleet.client.config import ClientConfig
-from rocketfleet.producer import SyncProducer
-from rocketfleet.wire.message import Message
+from rocketfleet import ClientConfig, Message, SyncProducer
 
 NAME_SERVERS = os.environ.get("ROCKETFLEET_NAME_SERVERS", "127.0.0.1:9876")
 TOPIC = sys.argv[1] if len(sys.argv) > 1 else "orders"

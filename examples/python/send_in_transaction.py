@@ -14,9 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rocketfleet.client.config import ClientConfig
-from rocketfleet.producer import SyncProducer, TransactionState
-from rocketfleet.wire.message import Message, ReceivedMessage
+from rocketfleet import ClientConfig, Message, ReceivedMessage, SyncProducer, TransactionState
 
 NAME_SERVERS = os.environ.get("ROCKETFLEET_NAME_SERVERS", "127.0.0.1:9876")
 TOPIC = sys.argv[1] if len(sys.argv) > 1 else "orders"

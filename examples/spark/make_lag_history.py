@@ -1,4 +1,4 @@
-"""Makes a history of lag to try the report with: a week of six groups, written by the operator's own sink.
+"""Makes a history of lag to try the report with: a week of six groups, in the form that the operator keeps it in.
 
 python examples/spark/make_lag_history.py /tmp/lag
 rocketfleet spark report --history /tmp/lag --out report.html
@@ -6,9 +6,10 @@ rocketfleet spark report --history /tmp/lag --out report.html
 Each group has its own story: `orders` follows the day and keeps up, `payments` has a queue that stands still since the
 last night, `clicks` gets more from day to day than its members do, `audit` has one queue with most of the keys,
 `nightly` gets its work at two in the morning, `mailer` loses its members for an afternoon.
+
+The form is that of docs/lag.md, under "History": Parquet files, a directory a day. It needs pyarrow.
 """
 
-import asyncio
 import math
 import random
 import sys
@@ -16,13 +17,44 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
-from rocketfleet.lag.history import Sample
-from rocketfleet.lag.parquet_sink import ParquetSink
+import pyarrow as arrow
+from pyarrow import parquet
 
 DAY = 86_400.0
 EVERY = 60.0
 LAST = datetime(2026, 6, 15, tzinfo=UTC).timestamp()  # a Monday
+COLUMNS = arrow.schema(
+    [
+        arrow.field("time", arrow.timestamp("us", tz="UTC"), nullable=False),
+        *(arrow.field(name, arrow.string(), nullable=False) for name in ("cluster", "group", "topic", "broker")),
+        arrow.field("queue", arrow.int32(), nullable=False),
+        arrow.field("min_offset", arrow.int64(), nullable=False),
+        arrow.field("max_offset", arrow.int64(), nullable=False),
+        arrow.field("consumer_offset", arrow.int64()),
+        arrow.field("lag", arrow.int64()),
+        arrow.field("seconds", arrow.float64()),
+        arrow.field("owner", arrow.string()),
+    ]
+)
+
+
+class Sample(NamedTuple):
+    """A group in a queue at a moment: the columns, in their order."""
+
+    time: datetime
+    cluster: str
+    group: str
+    topic: str
+    broker: str
+    queue: int
+    min_offset: int
+    max_offset: int
+    consumer_offset: int
+    lag: int
+    seconds: float
+    owner: str | None
 
 
 @dataclass
@@ -108,27 +140,32 @@ def told(story: Story, times: list[float], cluster: str, chance: random.Random) 
             end, stored = int(queue.end), queue.stored
             owner = f"{story.group}-{queue.number % members}@10.1.0.{queue.number % members + 10}" if members else None
             yield Sample(
-                time, cluster, story.group, story.topic, "broker-a" if queue.number % 2 == 0 else "broker-b",
-                queue.number // 2, 0, end, stored, end - stored, round(queue.age(time), 1), owner,
+                datetime.fromtimestamp(time, UTC), cluster, story.group, story.topic,
+                "broker-a" if queue.number % 2 == 0 else "broker-b", queue.number // 2,
+                0, end, stored, end - stored, round(queue.age(time), 1), owner,
             )  # fmt: skip
 
 
-async def write(directory: Path, days: float = 7.0) -> int:
+def write(directory: Path, days: float = 7.0) -> int:
     start = LAST - days * DAY
     times = [start + EVERY * step for step in range(int(days * DAY / EVERY))]
-    sink = ParquetSink(directory, most_rows=500_000, longest_wait=DAY)
     chance = random.Random(7)  # noqa: S311 - the same history each time
     written = 0
     for story in stories(start):
-        samples = list(told(story, times, "10.0.0.1:9876", chance))
-        written += len(samples)
-        await sink.write(samples)
-        await sink.close()
+        by_day: dict[str, list[Sample]] = {}
+        for sample in told(story, times, "10.0.0.1:9876", chance):
+            by_day.setdefault(sample.time.strftime("%Y-%m-%d"), []).append(sample)
+        for day, samples in by_day.items():
+            file = directory / f"day={day}" / f"lag-{story.group}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            rows = [sample._asdict() for sample in samples]
+            parquet.write_table(arrow.Table.from_pylist(rows, COLUMNS), file, compression="zstd")
+            written += len(samples)
     return written
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    count = asyncio.run(write(Path(sys.argv[1])))
+    count = write(Path(sys.argv[1]))
     print(f"{count:,} samples in {sys.argv[1]}")

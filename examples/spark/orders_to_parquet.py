@@ -13,7 +13,7 @@ def pipeline(spark: SparkSession, name_servers: str, topic: str, directory: str)
         .option("nameServers", name_servers)
         .option("topic", topic)
         .option("group", "orders-archive")
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", "committed")  # a new group: from the beginning; else where the group stands
         .option("maxOffsetsPerTrigger", "100000")
         .load()
     )

@@ -4,9 +4,9 @@ import itertools
 import os
 from typing import Any
 
-from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.fleet import GRACE_SECONDS, START_SECONDS, Fleet
 from rocketfleet.devbroker.guard import Guard
+from rocketfleet.devbroker.setup.config import FleetSpec
 from rocketfleet.devbroker.topics import create_group, create_topic
 
 _numbers = itertools.count()

@@ -13,7 +13,7 @@ import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.java_main import JavaPrograms
 
-from rocketfleet.devbroker.config import FleetSpec
+from rocketfleet.devbroker.setup.config import FleetSpec
 
 
 @pytest.fixture(scope="session")

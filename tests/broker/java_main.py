@@ -12,8 +12,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rocketfleet.devbroker.jars import cache_directory, classpath_of, provide_jars
-from rocketfleet.devbroker.java import LIGHT_FLAGS, MODULE_FLAGS, find_java
+from rocketfleet.devbroker.distribution.jars import cache_directory, classpath_of, provide_jars
+from rocketfleet.devbroker.distribution.java import LIGHT_FLAGS, MODULE_FLAGS, find_java
 from rocketfleet.devbroker.launch import clean_environment
 
 SOURCES = Path(__file__).parent / "java"

@@ -14,12 +14,12 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.cluster.provision import programs, tool
 
-from rocketfleet.devbroker.jars import cache_directory, provide_jars
+from rocketfleet.devbroker.distribution.jars import cache_directory, provide_jars
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def provide_images(kind: str | None) -> Images:
     )
     missing = [target for target in ("worker", "operator") if not _exists(getattr(images, target))]
     if missing:
-        _build_ours({target: getattr(images, target) for target in missing}, bases[0])
+        _build_ours({target: getattr(images, target) for target in missing}, bases[0], ROOT)
     if not _exists(images.rocketmq):
         _build_rocketmq(images.rocketmq, bases[1], jars)
     _run("docker", "tag", images.worker, images.worker_next)
@@ -72,12 +72,28 @@ def provide_spark_image(kind: str | None) -> str:
     sources = [ROOT / "Dockerfile", ROOT / "pyproject.toml", *_files(ROOT / "operator")]
     image = f"{os.environ.get('E2E_REGISTRY', 'rocketfleet')}/spark:e2e-{digest(sources, _identity(base))}"
     if not _exists(image):
-        _build_ours({"spark": image}, base, spark=True)
+        _build_ours({"spark": image}, base, ROOT, spark=True)
     if kind is not None:
         _load(kind, [image])
     elif os.environ.get("E2E_REGISTRY"):
         _run("docker", "push", image)
     return image
+
+
+def provide_images_of(tree: Path, images: Images, kind: str | None) -> Images:
+    """The same with the operator and the worker of another version, whose files are in `tree`."""
+    base = _bases()[0]
+    theirs = digest([tree / "Dockerfile", tree / "pyproject.toml", *_files(tree / "operator")], _identity(base))
+    tags = {name: f"{getattr(images, name).rpartition(':')[0]}:e2e-{theirs}" for name in ("worker", "operator")}
+    missing = {name: tag for name, tag in tags.items() if not _exists(tag)}
+    if missing:
+        _build_ours(missing, base, tree)
+    if kind is not None:
+        _load(kind, tags.values())
+    elif os.environ.get("E2E_REGISTRY"):
+        for image in tags.values():
+            _run("docker", "push", image)
+    return replace(images, **tags)
 
 
 def digest(files: Iterable[Path], *more: str) -> str:
@@ -100,15 +116,15 @@ def _bases() -> tuple[str, str]:
     return given[0] or PYTHON_BASE, given[1] or JAVA_BASE
 
 
-def _build_ours(targets: dict[str, str], base: str, *, spark: bool = False) -> None:
+def _build_ours(targets: dict[str, str], base: str, tree: Path, *, spark: bool = False) -> None:
     with tempfile.TemporaryDirectory(dir=cache_directory()) as directory:
         context = Path(directory)
         for name in ("Dockerfile", ".dockerignore", "pyproject.toml", "README.md", "LICENSE"):
-            shutil.copy(ROOT / name, context)
-        shutil.copytree(ROOT / "operator", context / "operator", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(_wheels(spark=spark), context / "wheels")
+            shutil.copy(tree / name, context)
+        shutil.copytree(tree / "operator", context / "operator", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(_wheels(tree, spark=spark), context / "wheels")
         pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-        _run(*pip, "--wheel-dir", str(context / "wheels"), str(ROOT))
+        _run(*pip, "--wheel-dir", str(context / "wheels"), str(tree))
         for target, tag in targets.items():
             _run(
                 "docker", "build", "--quiet", "--target", target, "--build-arg", f"BASE_IMAGE={base}",
@@ -116,9 +132,9 @@ def _build_ours(targets: dict[str, str], base: str, *, spark: bool = False) -> N
             )  # fmt: skip
 
 
-def _wheels(*, spark: bool = False) -> Path:
+def _wheels(tree: Path, *, spark: bool = False) -> Path:
     """The wheels of all that the operator needs, and Spark's, from the cache or the package index."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["operator"], *(extras["spark"] if spark else ())]
     directory = cache_directory() / f"wheels-{hashlib.sha256(' '.join(sorted(wanted)).encode()).hexdigest()[:12]}"

@@ -34,6 +34,10 @@ class Ledger:
         """Who has handled something."""
         return frozenset(event["pod"] for event in self.events if event["event"] == "finish")
 
+    def begun_by(self, pod: str) -> frozenset[str]:
+        """What a pod has begun."""
+        return frozenset(event["id"] for event in self.events if event["event"] == "begin" and event["pod"] == pod)
+
     def finished_after(self, moment: float) -> int:
         return sum(1 for event in self.events if event["event"] == "finish" and event["time"] > moment)
 

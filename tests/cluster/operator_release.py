@@ -14,18 +14,21 @@ REPLICAS = 2
 _SELECTOR = "app.kubernetes.io/component=operator"
 
 
+def image_values(images: Images) -> dict[str, str]:
+    """The chart's values for these images."""
+    return {
+        f"{value}.{part}": text
+        for value, image in (("image", images.operator), ("workerImage", images.worker))
+        for part, text in zip(("repository", "tag"), image.rsplit(":", 1), strict=True)
+    }
+
+
 class Release:
     """`helm install rocketfleet`, two replicas."""
 
     def __init__(self, kube: Kube, images: Images) -> None:
         self.kube = kube
-        self._values = {
-            "replicas": str(REPLICAS),
-            "image.repository": images.operator.rpartition(":")[0],
-            "image.tag": images.operator.rpartition(":")[2],
-            "workerImage.repository": images.worker.rpartition(":")[0],
-            "workerImage.tag": images.worker.rpartition(":")[2],
-        }
+        self._values = {"replicas": str(REPLICAS), **image_values(images)}
 
     def install(self, chart: Path = CHART, **more: str) -> str:
         """Install or upgrade, and wait until it is ready. `a__b=…` is the value a.b."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.cluster.kube import Kube
 
-from rocketfleet.devbroker.jars import cache_directory
+from rocketfleet.devbroker.distribution.jars import cache_directory
 
 TOOL = Path(__file__).parent / "kind" / "kind-cluster"
 NAME = "rocketfleet-e2e"

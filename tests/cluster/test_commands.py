@@ -1,19 +1,25 @@
 """Day two: the commands of `kubectl rocketfleet`, run in a pod, where brokers can be reached."""
 
 import json
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.cluster.images import Images
 from tests.cluster.kube import Kube, is_ready, name_of, until
 from tests.cluster.platform import restricted
 from tests.cluster.scene import GROUP, QUEUES, Scene
 
-ACCOUNT = "desk"
+from rocketfleet.cli.access.in_cluster_command import IMAGE, run_in
+
+ACCOUNT = "rocketfleet-desk"
+RIGHTS = Path(__file__).parents[2] / "examples" / "desk.yaml"
 
 
 class Desk:
-    """A pod with the operator's image and the rights of somebody who may edit the namespace."""
+    """A pod with the operator's image and the rights that the documentation gives it."""
 
     def __init__(self, kube: Kube, scene: Scene, image: str) -> None:
         self._kube = kube
@@ -33,14 +39,7 @@ class Desk:
             }
         )
         kube.apply(
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}},
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "RoleBinding",
-                "metadata": {"name": ACCOUNT},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
-                "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": scene.name}],
-            },
+            *yaml.safe_load_all(RIGHTS.read_text().replace("namespace: shop", f"namespace: {scene.name}")),
             {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "desk"}, "spec": spec},
             namespace=scene.name,
         )
@@ -53,6 +52,18 @@ class Desk:
 
     def read(self, *arguments: str) -> Any:
         return json.loads(self.run(*arguments, "-o", "json"))
+
+
+def test_the_command_that_is_suggested_from_outside_runs_as_it_is(kube: Kube, scene: Scene, images: Images) -> None:
+    scene.start(replicas=1)
+    kube.apply(
+        *yaml.safe_load_all(RIGHTS.read_text().replace("namespace: shop", f"namespace: {scene.name}")),
+        namespace=scene.name,
+    )
+    line = run_in(scene.name).replace(IMAGE, images.operator)
+    answer = kube.kubectl(*shlex.split(line)[1:], "--", "rocketfleet", "lag", GROUP, "-n", scene.name, "-o", "json")
+    assert len(json.loads(answer)["queues"]) >= 8
+    assert scene.finish().good
 
 
 @pytest.fixture
@@ -108,6 +119,20 @@ def test_draining_and_rebalancing_by_hand(desk: Desk, scene: Scene) -> None:
     desk.run("rebalance", GROUP)
     scene.settle(2)
     scene.hold()
+    assert scene.finish().good
+
+
+def test_restarting_suspending_and_resuming_by_hand(desk: Desk, scene: Scene) -> None:
+    before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in scene.pods()}
+    desk.run("restart", GROUP, "--wait")
+    scene.settle(2)
+    after = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in scene.pods()}
+    assert after.keys() == before.keys()
+    assert not set(after.values()) & set(before.values())
+    desk.run("suspend", GROUP, "--wait")
+    assert scene.pods() == []
+    desk.run("resume", GROUP, "--wait")
+    scene.settle(2)
     assert scene.finish().good
 
 

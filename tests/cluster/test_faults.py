@@ -10,6 +10,7 @@ from tests.cluster.operator_release import NAMESPACE, Release
 from tests.cluster.scene import GROUP, Scene
 
 SLOW = 3.0  # seconds of a handler, so that a drain has a middle
+HANGS = 90.0  # of one that takes longer than any drain should, and ends in the end
 
 
 def test_delete_pod_by_force(kube: Kube, scene: Scene) -> None:
@@ -73,6 +74,44 @@ def test_operator_killed_in_the_middle_of_a_drain(
     scene.apply(scene.manifest(replicas=4, template=quick(scene)))
     scene.settle(4)
     assert scene.finish().good
+
+
+def test_a_drain_that_takes_too_long_is_waited_for_and_told(make_scene: Callable[..., Scene], kube: Kube) -> None:
+    scene = make_scene(handler_seconds=HANGS)
+    waiting = {"drainTimeoutSeconds": 5, "onTimeout": "Wait"}
+    patient = {"handoverTimeoutSeconds": int(HANGS) + 60}  # queues move between live members, too
+    scene.start(replicas=2, shutdown=waiting, rebalance=patient)
+    until(lambda: scene.ledger().begun_by(f"{GROUP}-1"), "its handlers are at it")
+    kube.kubectl("scale", "-n", scene.name, f"cg/{GROUP}", "--replicas=1")
+
+    def told(reason: str) -> list[str]:
+        return [message for why, message in scene.events() if why == reason and f"{GROUP}-1 " in message]
+
+    scene.when(lambda _: told("DrainTimedOut"), "people are told that the time is over")
+    kept = scene.pod(1)
+    assert kept is not None
+    assert "deletionTimestamp" not in kept["metadata"]
+    assert kept["spec"]["terminationGracePeriodSeconds"] == 86_400
+    assert not told("Drained")
+    scene.when(lambda _: told("Drained"), "it has drained when its handlers were done", HANGS + 60.0)
+    scene.settle(1)
+    scene.apply(scene.manifest(replicas=2, template=quick(scene), shutdown=waiting, rebalance=patient))
+    scene.settle(2, HANGS + 120.0)
+    assert scene.finish().good
+
+
+def test_a_drain_that_takes_too_long_is_cut_short_and_told(make_scene: Callable[..., Scene], kube: Kube) -> None:
+    scene = make_scene(handler_seconds=HANGS)
+    scene.start(replicas=2, shutdown={"drainTimeoutSeconds": 5, "onTimeout": "Proceed"})
+    until(lambda: scene.ledger().begun_by(f"{GROUP}-1"), "its handlers are at it")
+    kube.kubectl("scale", "-n", scene.name, f"cg/{GROUP}", "--replicas=1")
+    scene.settle(1)
+    told = [message for reason, message in scene.events() if reason == "DrainTimedOut"]
+    assert any(f"{GROUP}-1 " in message and "still being handled" in message for message in told), told
+    assert scene.group["status"]["lastDrain"]["unfinished"] > 0
+    scene.apply(scene.manifest(replicas=2, template=quick(scene)))
+    scene.settle(2)
+    assert not scene.finish().lost
 
 
 def quick(scene: Scene) -> dict[str, object]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from tests.cluster.images import Images
 from tests.cluster.kube import Kube, name_of, until
+from tests.cluster.platform import code
 from tests.cluster.scene import GROUP, Scene
 
 
@@ -67,6 +68,42 @@ def test_rolling_update_with_surge_by_a_variable(scene: Scene) -> None:
     scene.settle(2)
     scene.hold()
     assert scene.finish().good
+
+
+def test_edited_code_is_rolled_out(kube: Kube, scene: Scene) -> None:
+    scene.start(replicas=2)
+    before = {pod["metadata"]["uid"]: pod["metadata"]["annotations"]["rocketfleet.io/code"] for pod in scene.pods()}
+    assert len(set(before.values())) == 1
+    edited = code("code")
+    edited["data"]["handler.py"] += "\nRELEASE = 2\n"
+    kube.apply(edited, namespace=scene.name)
+
+    def rolled() -> bool:
+        pods = {pod["metadata"]["uid"]: pod["metadata"]["annotations"]["rocketfleet.io/code"] for pod in scene.pods()}
+        return len(pods) == 2 and not pods.keys() & before.keys() and not set(pods.values()) & set(before.values())
+
+    until(rolled, "both pods are replaced", 180.0)
+    group = scene.settle(2)
+    assert group["status"]["codeRevision"] == scene.pods()[0]["metadata"]["annotations"]["rocketfleet.io/code"]
+    scene.hold()
+    assert scene.finish().good
+
+
+def test_missing_code_is_said_and_found_when_it_comes(kube: Kube, scene: Scene) -> None:
+    scene.open()
+    scene.apply(scene.manifest(replicas=1, worker={"handler": "handler:handle", "codeConfigMap": "later"}))
+
+    def said() -> bool:
+        conditions = scene.group.get("status", {}).get("conditions", [])
+        ready = [one for one in conditions if one["type"] == "Ready" and one["reason"] == "ConfigMapNotFound"]
+        return any("later" in one["message"] for one in ready)
+
+    until(said, "Ready says that the ConfigMap is missing")
+    assert not scene.pods()
+    kube.apply(code("later"), namespace=scene.name)
+    scene.settle(1)
+    scene.delete()
+    scene.nothing_left()
 
 
 def test_suspend_and_resume(scene: Scene) -> None:

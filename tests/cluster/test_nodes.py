@@ -62,6 +62,29 @@ def test_a_node_is_stopped_and_comes_back(kube: Kube, scene: Scene, node: str, p
     print(f"repeated after the node was lost: {len(verdict.repeated)}")
 
 
+def test_an_eager_member_on_a_node_that_only_fell_silent_is_kept_until_somebody_knows(
+    kube: Kube, scene: Scene, node: str, provision: Provision
+) -> None:
+    """It has no lease: nothing would keep it from consuming beside its successor."""
+    assert provision.kind, "only nodes of kind can be stopped from here"
+    scene.start(replicas=4, rebalance={"handover": "Eager"})
+    stuck = on(scene.pods(), node)
+    assert stuck
+    kill_node(node)
+    try:
+        taint = f"kubectl taint node {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+        until(lambda: taint in " ".join(text for _, text in scene.events()), "it is said what to do", NODE_GONE)
+        assert set(stuck) <= {name_of(pod) for pod in scene.pods()}, "they are kept"
+        kube.kubectl("taint", "node", node, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
+        scene.settle(4, NODE_GONE)
+        assert not on(scene.pods(), node)
+    finally:
+        kube.kubectl("taint", "node", node, "node.kubernetes.io/out-of-service-")
+        start_node(node)
+    until(lambda: node in kube.ready_nodes(), "the node is back", 180.0)
+    assert not scene.finish().lost
+
+
 @pytest.mark.parametrize(("replicas", "pods"), [(None, 1), (QUEUES + 2, QUEUES)], ids=["left-out", "more-than-queues"])
 def test_kubectl_drain_whatever_the_spec_says_of_replicas(
     kube: Kube, platform: Platform, scene: Scene, node: str, replicas: int | None, pods: int
@@ -112,7 +135,7 @@ def test_evictions_are_allowed_whatever_the_spec_says_of_replicas(
     scene.settle(pods)
 
     def allowed() -> bool:
-        budget = kube.get(f"/apis/policy/v1/namespaces/{scene.name}/poddisruptionbudgets/{GROUP}")
+        budget = kube.get(f"/apis/policy/v1/namespaces/{scene.name}/poddisruptionbudgets/{GROUP}-consumers")
         assert budget is not None
         status = budget.get("status", {})
         assert status.get("disruptionsAllowed", 0) >= 1, status

@@ -16,8 +16,8 @@ from tests.cluster.platform import NAME_SERVER, environment, restricted
 from tests.cluster.provision import Provision
 from tests.cluster.scene import GROUP, QUEUES, Scene
 
-from rocketfleet.lag.history import Sample, json_line
-from rocketfleet.lag.topic_sink import TAG
+from rocketfleet.lag.samples.history import Sample, json_line
+from rocketfleet.lag.samples.topic_sink import TAG
 
 STARTS = 400.0  # JVMs, and an image of more than a gigabyte
 EXECUTORS = f"rocketfleet.io/executor-of={GROUP}"
@@ -197,4 +197,4 @@ def test_commands_by_hand_have_their_executors_in_pods(
     scene.platform.rocketfleet("send", history, "--body", lines, "--tag", TAG)
     where = f"rocketmq://{NAME_SERVER}/{history}"
     said = by_hand(scene, spark_image, "report", "--history", where, "--out", "/tmp/lag.html")
-    assert "/tmp/lag.html: 1 groups, 60 samples" in said, said
+    assert "/tmp/lag.html: 1 group, 60 samples" in said, said

@@ -61,6 +61,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "topic-form": _topic(topic="or.ders"),
     "no-retry-topic": _topic(topic="%RETRY%shop"),
     "tags-make-sense": _topic(expression="paid || *"),
+    "tags-can-match": _topic(expression="created, paid"),
     "sql-is-a-condition": _topic(expression="*", type="SQL92"),
     "timestamp-given": {"consumeFromWhere": "Timestamp"},
     "timestamp-only-with-timestamp": {"consumeTimestamp": "2026-01-31T08:00:00Z"},

@@ -14,7 +14,7 @@ from tests.broker.cluster import Cluster
 from tests.broker.controller.scene import GroupScene
 from tests.spark import engine_pipelines
 
-from rocketfleet.client import broker_offsets
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.wire.queue import MessageQueue
 
 PATIENCE = 400.0  # starting Spark takes what it takes, and more on a busy machine

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rocketfleet.lag.history import Sample
-from rocketfleet.lag.parquet_sink import ParquetSink
+from rocketfleet.lag.samples.history import Sample
+from rocketfleet.lag.samples.parquet_sink import ParquetSink
 
 START = datetime(2026, 3, 1, 22, 0, tzinfo=UTC).timestamp()  # so that midnight is among it
 WIDTH = 300

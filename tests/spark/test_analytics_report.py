@@ -1,6 +1,5 @@
 """`rocketfleet spark report` as a user runs it: on a history that was made by the example."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -29,7 +28,7 @@ def run(*arguments: str, master: str = "local[2]") -> subprocess.CompletedProces
 
 @pytest.mark.timeout(900)
 def test_a_report_of_two_days(tmp_path: Path) -> None:
-    asyncio.run(write(tmp_path / "history", days=2.0))
+    write(tmp_path / "history", days=2.0)
     page, floors, tables = tmp_path / "report.html", tmp_path / "floors.json", tmp_path / "tables"
     done = run(
         *("--history", str(tmp_path / "history"), "--out", str(page)),
@@ -63,7 +62,7 @@ def test_a_missing_history_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(900)
 def test_on_a_cluster_it_says_the_same(tmp_path: Path, standalone: Standalone) -> None:  # noqa: F811 - the fixture
-    asyncio.run(write(tmp_path / "history", days=0.5))
+    write(tmp_path / "history", days=0.5)
     told: list[str] = []
     for master in ("local[2]", standalone.master):
         floors = tmp_path / f"floors-{len(told)}.json"

@@ -13,14 +13,14 @@ from tests.broker.cluster import Cluster
 from tests.spark.lag_samples import START, adventures, write_file
 
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.lag.history import Sample
-from rocketfleet.lag.topic_sink import TopicSink
+from rocketfleet.lag.samples.history import Sample
+from rocketfleet.lag.samples.topic_sink import TopicSink
 from rocketfleet.producer import Producer, ProducerOptions
 from rocketfleet.spark.analytics.batch import Request, analyse
 from rocketfleet.spark.analytics.output import read_table
-from rocketfleet.spark.analytics.reading import read_history
-from rocketfleet.spark.analytics.reference import HistoryError, TopicHistory
 from rocketfleet.spark.analytics.streaming import pipeline, start, write_windows
+from rocketfleet.spark.analytics.windows.reading import read_history
+from rocketfleet.spark.analytics.windows.reference import HistoryError, TopicHistory
 
 TABLES = ("queues", "members", "groups")
 DELAY = 600

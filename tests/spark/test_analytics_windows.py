@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.spark.lag_samples import START, WIDTH, QueueWindow, adventures, expected, sample, write_file
 
-from rocketfleet.lag.history import Sample
+from rocketfleet.lag.samples.history import Sample
 from rocketfleet.spark.analytics.batch import Request, analyse
-from rocketfleet.spark.analytics.group_windows import group_windows
-from rocketfleet.spark.analytics.member_windows import member_windows
 from rocketfleet.spark.analytics.output import check_owner, read_table, write_table
-from rocketfleet.spark.analytics.queue_windows import QUEUE, queue_windows
-from rocketfleet.spark.analytics.reading import read_history
-from rocketfleet.spark.analytics.reference import HistoryError, ParquetHistory
+from rocketfleet.spark.analytics.windows.group_windows import group_windows
+from rocketfleet.spark.analytics.windows.member_windows import member_windows
+from rocketfleet.spark.analytics.windows.queue_windows import QUEUE, queue_windows
+from rocketfleet.spark.analytics.windows.reading import read_history
+from rocketfleet.spark.analytics.windows.reference import HistoryError, ParquetHistory
 
 
 @pytest.fixture

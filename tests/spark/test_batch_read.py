@@ -13,12 +13,12 @@ from pyspark.sql import functions as f
 from tests.broker.cluster import Cluster
 from tests.spark.sending import numbered, rows, send, wait_for
 
-from rocketfleet.client import broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.producer import ProducerOptions
-from rocketfleet.wire.compression import Compression
 from rocketfleet.wire.message import Message
+from rocketfleet.wire.message.compression import Compression
 
 
 @pytest.fixture

@@ -16,12 +16,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from rocketfleet.spark.source import columns, schema
-from rocketfleet.spark.source.ranges import QueueRange
-from rocketfleet.wire.compression import Compression
+from rocketfleet.spark.source import schema
+from rocketfleet.spark.source.tasks import columns
+from rocketfleet.spark.source.tasks.ranges import QueueRange
 from rocketfleet.wire.errors import WireError
+from rocketfleet.wire.message.compression import Compression
+from rocketfleet.wire.message.stored import encode_stored
 from rocketfleet.wire.queue import MessageQueue
-from rocketfleet.wire.stored import encode_stored
 
 QUEUE = MessageQueue("orders", "broker-a", 3)
 ALL = QueueRange(QUEUE, 0, 1 << 60)

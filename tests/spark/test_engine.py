@@ -11,7 +11,7 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.controller.actions import Reason
+from rocketfleet.controller.planning.actions import Reason
 from rocketfleet.wire.message import ReceivedMessage
 
 QUEUES = 3

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from rocketfleet.spark.source.filters import Bounds, bounds_of
+from rocketfleet.spark.source.tasks.filters import Bounds, bounds_of
 from rocketfleet.wire.queue import MessageQueue
 
 COMPARE: dict[Any, Callable[[Any, Any], bool]] = {

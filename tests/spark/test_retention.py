@@ -11,14 +11,14 @@ from tests.broker.cluster import Cluster
 from tests.spark.sending import rows, send, wait_for
 from tests.spark.test_stream_read import Stream
 
-from rocketfleet.client import broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.producer import ProducerOptions
 from rocketfleet.spark.source.errors import sentence_of
 from rocketfleet.spark.source.options import read_options
-from rocketfleet.spark.source.ranges import QueueRange
-from rocketfleet.spark.source.reading import read_range
+from rocketfleet.spark.source.tasks.ranges import QueueRange
+from rocketfleet.spark.source.tasks.reading import read_range
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
 

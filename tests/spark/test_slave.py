@@ -10,10 +10,10 @@ from tests.broker.cluster import Cluster
 from tests.spark.sending import Found, numbered, rows, send, wait_for
 from tests.spark.test_stream_read import Stream
 
-from rocketfleet.client import broker_topics
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import TopicNotExist
+from rocketfleet.client.requests import broker_topics
 from rocketfleet.spark.source.errors import sentence_of
 from rocketfleet.spark.source.link import close_links
 

@@ -14,9 +14,10 @@ from pyspark.sql.streaming import StreamingQuery
 from tests.broker.cluster import Cluster
 from tests.spark.sending import Found, numbered, rows, send, wait_for
 
-from rocketfleet.client import admin, broker_offsets
+from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.devbroker.topics import create_topic
 from rocketfleet.wire.queue import MessageQueue
 

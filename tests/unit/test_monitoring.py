@@ -11,19 +11,21 @@ import yaml
 from kubernetes.aio.client import Configuration
 from prometheus_client.parser import text_string_to_metric_families
 
+from rocketfleet.api.status import Condition, ConditionType, Truth
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.consumer.tally import Tally
-from rocketfleet.controller.actions import Event, Reason
-from rocketfleet.controller.group_memory import Counts
-from rocketfleet.controller.kube.group_metrics import rendered
-from rocketfleet.controller.kube.operator import Operator, Options
-from rocketfleet.controller.pod import Defaults
+from rocketfleet.consumer.counters import Tally
+from rocketfleet.controller.operator.group_metrics import rendered
+from rocketfleet.controller.operator.metrics import Metrics
+from rocketfleet.controller.operator.operator import Operator, Options
+from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.reconciling.group_memory import Counts
+from rocketfleet.controller.resources.pod import Defaults
+from rocketfleet.lag.collecting.monitor import LagMonitor, Target
 from rocketfleet.lag.figures import GroupLag, QueueLag
+from rocketfleet.lag.judging.rules import State
 from rocketfleet.lag.metrics import LagMetrics
-from rocketfleet.lag.monitor import LagMonitor, Target
-from rocketfleet.lag.rules import State
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker import metrics as worker_metrics
 from rocketfleet.worker.durations import Durations
@@ -38,6 +40,14 @@ SCRAPED = {"namespace", "pod", "job", "instance", "container", "service", "endpo
 METRIC = re.compile(r"\b(rocketfleet_[a-z0-9_]+)(?:\{([^}]*)\})?")
 
 
+CONDITIONS = [
+    Condition(
+        type=kind, status=Truth.TRUE, reason="AsItShouldBe", message="", last_transition_time="2026-01-31T08:00:00Z"
+    )
+    for kind in ConditionType
+]
+
+
 class _Seen(LagMonitor):
     """A monitor that has seen one group, of which everything is known."""
 
@@ -47,7 +57,7 @@ class _Seen(LagMonitor):
             namespace="shop", name="orders",
         )  # fmt: skip
         row = QueueLag(MessageQueue("orders", "a", 0), 0, 9, 3, 6, 1.0, "orders-0", 1.0)
-        lag = GroupLag("orders", 1.0, (row,), 6, 1.0, row.queue, 1, 1, 2.0, 2.0, 3.0, 0, 1)
+        lag = GroupLag("orders", 1.0, (row,), 6, 1.0, row.queue, 1, 1, 2.0, 2.0, 3.0, 0, 1, dlq_end=1, delayed=1)
         yield "key", target, lag, self.verdict("key")
 
 
@@ -69,7 +79,7 @@ def exported() -> dict[str, set[str]]:
     member = worker_metrics.Observed("orders", "orders-0", True, 1, 0.0, Tally(), Durations(), [])
     texts = (
         asyncio.run(of_operator()),
-        rendered([(("shop", "orders"), Counts())]),
+        rendered([(("shop", "orders"), Counts())], [(("shop", "orders"), CONDITIONS)]),
         LagMetrics(monitor).render(),
         worker_metrics.render(member),
     )
@@ -115,6 +125,9 @@ def test_every_query_is_about_what_is_exported(owner: str, query: str, metrics: 
         assert asked <= allowed, f"{owner}: nothing has {asked - allowed}"
     for state in re.findall(r'state=~?"([^"]+)"', query):
         assert set(state.split("|")) <= set(State.__members__), f"{owner}: no such state"
+    for kind, truth in re.findall(r'type="([^"]+)",status="([^"]+)"', query):
+        assert ConditionType(kind)
+        assert Truth(truth)
     for reasons in re.findall(r'reason=~?"([^"]+)"', query):
         assert set(reasons.split("|")) <= {reason.value for reason in Reason}, f"{owner}: no such reason"
 
@@ -122,10 +135,11 @@ def test_every_query_is_about_what_is_exported(owner: str, query: str, metrics: 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
 def test_every_alert_has_a_runbook_that_speaks_of_it(rule: dict[str, Any]) -> None:
     annotations = rule["annotations"]
-    assert {"summary", "description", "runbook_url"} <= annotations.keys()
+    assert {"summary", "description", "runbook"} <= annotations.keys()
+    assert "runbook_url" not in annotations, "a relative one leads nowhere: the chart adds it where pages are served"
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
-    page = ROOT / annotations["runbook_url"]
-    assert page.is_file(), f"{annotations['runbook_url']} does not exist"
+    page = ROOT / annotations["runbook"]
+    assert page.is_file(), f"{annotations['runbook']} does not exist"
     text = page.read_text()
     assert rule["alert"] in text
     for part in ("## What it means", "## What to do"):
@@ -137,7 +151,7 @@ def test_every_alert_has_a_runbook_that_speaks_of_it(rule: dict[str, Any]) -> No
 
 def test_every_runbook_is_of_an_alert() -> None:
     pages = {f"docs/runbooks/{path.name}" for path in (ROOT / "docs" / "runbooks").glob("*.md")}
-    assert pages - {"docs/runbooks/README.md"} == {rule["annotations"]["runbook_url"] for rule in RULES}
+    assert pages - {"docs/runbooks/README.md"} == {rule["annotations"]["runbook"] for rule in RULES}
 
 
 def test_panels_have_a_unit_a_datasource_and_a_place_of_their_own() -> None:
@@ -163,3 +177,61 @@ def test_a_groups_namespace_is_not_replaced_by_the_operators() -> None:
     # Without it Prometheus would call ours exported_namespace, and every query here would find nothing.
     template = (CHART.parent / "templates" / "service-monitor.yaml").read_text()
     assert re.search(r"^\s+honorLabels: true$", template, re.MULTILINE)
+
+
+def test_every_reason_and_result_is_counted_from_zero_on() -> None:
+    """A series that begins at 1 has not increased: an alert on it would miss the first event, often the only one."""
+    text = Metrics().render().decode()
+    counts = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    for reason in Reason:
+        assert counts["rocketfleet_operator_events_total", reason.value] == 0
+    for result in ("ok", "error"):
+        assert counts["rocketfleet_operator_reconciles_total", result] == 0
+
+
+def test_a_condition_has_a_series_for_each_status_it_may_have() -> None:
+    away = Condition(
+        type=ConditionType.BROKER_REACHABLE,
+        status=Truth.FALSE,
+        reason="BrokerUnreachable",
+        message="",
+        last_transition_time="x",
+    )
+    text = rendered([], [(("shop", "orders"), [away])]).decode()
+    (family,) = [one for one in text_string_to_metric_families(text) if one.name == "rocketfleet_group_condition"]
+    assert {(one.labels["type"], one.labels["status"]): one.value for one in family.samples} == {
+        ("BrokerReachable", "True"): 0, ("BrokerReachable", "False"): 1, ("BrokerReachable", "Unknown"): 0
+    }  # fmt: skip
+
+
+def test_no_alert_on_what_lasts_counts_events() -> None:
+    for rule in RULES:
+        reasons = set(re.findall(r'reason=~?"([^"]+)"', rule["expr"]))
+        assert "BrokerUnreachable" not in "|".join(reasons), rule["alert"]
+        assert not (reasons and "for" in rule), f"{rule['alert']} waits for events to go on"
+
+
+class _Refused:
+    """A reconciler whose last pass was refused something."""
+
+    def troubled(self, key: tuple[str, str]) -> bool:
+        return True
+
+
+def test_a_pass_that_was_refused_something_counts_as_failed() -> None:
+    async def counted() -> str:
+        operator = Operator(Options(Defaults("image")), Configuration(), lambda *_: None)  # type: ignore[arg-type]
+        operator._passed(("shop", "orders"), 0.1, True)
+        operator._pass.reconciler = _Refused()  # type: ignore[assignment]
+        operator._passed(("shop", "orders"), 0.1, True)
+        text = operator.metrics.render().decode()
+        await operator._api.close()
+        return text
+
+    lines = asyncio.run(counted()).splitlines()
+    assert 'rocketfleet_operator_reconciles_total{result="ok"} 1.0' in lines
+    assert 'rocketfleet_operator_reconciles_total{result="error"} 1.0' in lines

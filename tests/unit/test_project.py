@@ -2,23 +2,19 @@
 
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+
+import markdown_text as markdown
+import repository_pages
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def tracked_files() -> list[str]:
-    """What git tracks or would track: a file that is not ignored is about to be committed."""
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return [name for name in listing.stdout.splitlines() if (ROOT / name).exists()]
+PACKAGE = ROOT / "operator" / "rocketfleet"
+TRACKED = repository_pages.tracked_files(ROOT)
 
 
 def make_targets() -> set[str]:
@@ -62,17 +58,72 @@ def test_every_rocketfleet_command_in_readme_exists() -> None:
     assert named <= set(COMMANDS), "README shows commands that `rocketfleet --help` does not list"
 
 
-def test_every_relative_link_leads_somewhere() -> None:
-    for document in [name for name in tracked_files() if name.endswith(".md")]:
-        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", (ROOT / document).read_text()):
-            assert (ROOT / document).parent.joinpath(target).exists(), f"{document} links to {target}"
+@pytest.mark.parametrize("document", [name for name in TRACKED if name.endswith(".md")])
+def test_every_relative_link_leads_somewhere(document: str) -> None:
+    text = (ROOT / document).read_text()
+    for link in markdown.links(text):
+        if link.external:
+            continue
+        target = (ROOT / document).parent.joinpath(link.path) if link.path else ROOT / document
+        assert target.exists(), f"{document} links to {link.path}"
+        assert target.resolve().is_relative_to(ROOT), f"{document} links to {link.path}, outside of the repository"
+        if link.fragment:
+            assert target.suffix == ".md", f"{document} links to an anchor of {link.path}, which has none"
+            anchors = markdown.anchors(target.read_text())
+            assert link.fragment in anchors, f"{document} links to {link.target}, and there is no such heading"
+
+
+def test_every_page_is_in_the_navigation_of_the_site_once() -> None:
+    in_navigation = list(navigation(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]))
+    assert sorted(in_navigation) == sorted(repository_pages.pages(TRACKED).values())
+
+
+def test_every_runbook_and_decision_is_in_the_index_of_its_folder() -> None:
+    for folder in ("docs/runbooks", "docs/adr"):
+        listed = {link.path for link in markdown.links((ROOT / folder / "README.md").read_text())}
+        pages = {path.name for path in (ROOT / folder).glob("*.md")} - {"README.md"}
+        assert pages <= listed, f"{folder}/README.md does not list {pages - listed}"
+
+
+@pytest.mark.parametrize(
+    "document", [name for name in TRACKED if name.startswith("docs/adr/") or name == "docs/glossary.md"]
+)
+def test_every_file_that_decisions_and_glossary_name_is_there(document: str) -> None:
+    prose = re.sub(r"```.*?```", "", (ROOT / document).read_text(), flags=re.DOTALL)
+    named = re.findall(r"`([\w./-]+/|[\w./-]+\.(?:py|md|toml|lock|yml))`", prose)
+    assert [name for name in named if not any((base / name).exists() for base in (ROOT, PACKAGE))] == []
+
+
+def test_the_readme_in_chinese_says_what_the_readme_says() -> None:
+    # The text is for a reader to compare; code, tables, headings and links are not to drift apart.
+    english, chinese = ((ROOT / name).read_text() for name in ("README.md", "README.zh-CN.md"))
+    assert markdown.fenced_blocks(chinese) == markdown.fenced_blocks(english)
+    assert shape_of(chinese) == shape_of(english)
+    there = {"README.md", "README.zh-CN.md"}
+    assert {link.target for link in markdown.links(chinese)} - there == {
+        link.target for link in markdown.links(english)
+    } - there
+    assert "README.zh-CN.md" in {link.target for link in markdown.links(english)}
+    assert "README.md" in {link.target for link in markdown.links(chinese)}
+
+
+def test_nobody_is_sent_into_the_operators_pod() -> None:
+    # Whoever may exec there may all that the operator may. One sentence says so; commands run in a pod of their own.
+    places = [name for name in TRACKED if name.endswith((".md", ".yaml", ".txt", ".tpl", ".py"))]
+    found = {
+        name: text.count("kubectl exec")
+        for name in places
+        if not name.startswith("tests/") and "kubectl exec" in (text := (ROOT / name).read_text())
+    }
+    assert found == {"docs/operations.md": 1}
+    assert "Do not run them in the operator's own pod (`kubectl exec" in (ROOT / "docs" / "operations.md").read_text()
 
 
 def test_nothing_generated_is_tracked() -> None:
     generated = re.compile(
         r"\.(jar|class|whl|egg|pyc|pyo|so|tar|tgz|gz|zip|log|parquet)$|(^|/)(\.venv|__pycache__|node_modules|dist|build|store)/"
     )
-    assert [name for name in tracked_files() if generated.search(name)] == []
+    assert [name for name in TRACKED if generated.search(name)] == []
 
 
 def code_of(markdown: str) -> str:
@@ -80,3 +131,16 @@ def code_of(markdown: str) -> str:
     blocks = re.findall(r"```[^\n]*\n(.*?)```", markdown, re.DOTALL)
     rest = re.sub(r"```.*?```", "", markdown, flags=re.DOTALL)
     return "\n".join([*blocks, *re.findall(r"`([^`\n]+)`", rest)])
+
+
+def shape_of(text: str) -> list[str]:
+    """What a document is made of, in order: levels of headings, rows of tables, items of lists."""
+    prose = markdown.masked(text)
+    return [found.rstrip() for found in re.findall(r"^(?:#+ |\||- )", prose, re.MULTILINE)]
+
+
+def navigation(entries: list[Any]) -> Iterator[str]:
+    """The pages of a navigation of MkDocs, in order."""
+    for entry in entries:
+        below = next(iter(entry.values())) if isinstance(entry, dict) else entry
+        yield from navigation(below) if isinstance(below, list) else [below]

@@ -29,12 +29,32 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* (dict "image" .Values.image "chart" .Chart) → repository:tag or repository@digest */}}
+{{/* (dict "image" .Values.image "name" "operator" "root" .) → repository:tag or repository@digest; empty if nobody said */}}
 {{- define "rocketfleet.image" -}}
-{{- if .image.digest -}}
-{{- printf "%s@%s" .image.repository .image.digest -}}
-{{- else -}}
-{{- printf "%s:%s" .image.repository (.image.tag | default .chart.AppVersion) -}}
+{{- $registry := .root.Values.imageRegistry -}}
+{{- $repository := .image.repository | default (ternary (printf "%s/%s" $registry .name) "" (ne $registry "")) -}}
+{{- if and $repository .image.digest -}}
+{{- printf "%s@%s" $repository .image.digest -}}
+{{- else if $repository -}}
+{{- printf "%s:%s" $repository (.image.tag | default .root.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "rocketfleet.operatorImage" -}}
+{{- include "rocketfleet.image" (dict "image" .Values.image "name" "operator" "root" .) | required "Where is the operator's image? Build it from the Dockerfile (docs/install.md), push it, and set imageRegistry, as in --set imageRegistry=registry.example/rocketfleet, or image.repository" -}}
+{{- end -}}
+
+{{- define "rocketfleet.workerImage" -}}
+{{- include "rocketfleet.image" (dict "image" .Values.workerImage "name" "worker" "root" .) | required "Where is the worker's image? Set imageRegistry, as in --set imageRegistry=registry.example/rocketfleet, or workerImage.repository" -}}
+{{- end -}}
+
+{{/* `helm upgrade --reuse-values` takes the last release's values for all there are: what the chart has added since is not
+among them, and would be rendered as nothing. */}}
+{{- define "rocketfleet.allValues" -}}
+{{- range list "workers" "leaseDurationSeconds" "renewDeadlineSeconds" "retryPeriodSeconds" "maxRollingGroups" "kubeApiQps" "kubeApiBurst" "logLevel" "logFormat" -}}
+{{- if not (hasKey $.Values.operator .) -}}
+{{- fail (printf "operator.%s is missing. If this is an upgrade with --reuse-values: that leaves out what the chart has added since. Use --reset-then-reuse-values instead" .) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -58,9 +78,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create, patch]
+# The code of handlers and pipelines (codeConfigMap): read by name, to notice an edit and to roll it out.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [list, watch, create, patch]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]

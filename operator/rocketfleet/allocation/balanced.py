@@ -8,7 +8,7 @@ The problem
 
 What it promises
     1. Every queue has exactly one owner, and any two members' loads differ by one queue at most, over all topics
-       together.
+       together. Retry queues are shared out apart from the others, each kind by these promises: see below.
     2. Of all allocations that keep 1, it leaves as many queues as possible with the member that holds them.
     3. Among those it leans towards evenness within each topic too. This is steered, not optimal: it never costs a move.
     4. It depends only on the sets of members and queues and on the owners: not on the order of lists, nor on who
@@ -53,6 +53,16 @@ In the middle of a change
     So it does no harm that owners are not read at one instant, or that a queue is seen with both its old and new
     owner, or with neither.
 
+Retry queues
+    A group's retry topic has a queue or two for each broker, which are empty most of the time. Counted like the others
+    they would stand for real work: of 4 queues and 4 members one would get the retry queue alone, and another two of
+    the four. So the other queues are shared out first, as if there were no retry queues, and then those, to members
+    that are put in the order of what they got of the first: who has fewer comes first. From scratch that evens out both
+    together. Where retry queues are held already, promise 2 comes before that.
+
+    That order is part of the answer to the first deal, which is the same throughout the change that it brings about; so
+    the second deal is the same throughout it too.
+
 When views differ
     For a moment, members may see different members or queues, and then two may want the same queue. What protects it
     is the broker's lock on the queue (LOCK_BATCH_MQ), under which alone a queue is pulled in exclusive handover: the
@@ -60,7 +70,7 @@ When views differ
     same for all too, and so is the answer. Hence the one thing a consumer must do: read and compute again at every
     tick for as long as it does not hold exactly what it was given.
 
-Duplicates in either list are one. Retry topics are topics like any other.
+Duplicates in either list are one.
 """
 
 from bisect import bisect_left, insort
@@ -69,6 +79,7 @@ from typing import NamedTuple
 
 from rocketfleet.allocation.java_order import sort_members, sort_queues
 from rocketfleet.allocation.request import Request, takes_part
+from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.wire.queue import MessageQueue
 
 
@@ -84,7 +95,20 @@ def balance(
 ) -> dict[str, list[MessageQueue]]:
     """Every member's queues, sorted. An owner that is not a member counts as none."""
     names = sort_members(set(members))
-    ordered = sort_queues(set(queues))
+    retries = {queue for queue in queues if queue.topic.startswith(RETRY_PREFIX)}
+    shares = _balance(names, set(queues) - retries, owners)
+    if retries:
+        least_first = sorted(names, key=lambda name: len(shares[name]))  # a stable sort
+        for name, more in _balance(least_first, retries, owners).items():
+            shares[name] = sort_queues([*shares[name], *more])
+    return shares
+
+
+def _balance(
+    names: Sequence[str], queues: Collection[MessageQueue], owners: Mapping[MessageQueue, str]
+) -> dict[str, list[MessageQueue]]:
+    """The same for queues of one kind. Where it does not matter who gets something, those named first do."""
+    ordered = sort_queues(queues)
     ideal = _Ideal(ordered, len(names))
 
     # From here on members and queues are numbers: their places in the sorted lists.

@@ -15,7 +15,7 @@ def machine_room(request: Request, rooms: Collection[str] | None) -> list[Messag
     """The member's share of the queues in `rooms`; no rooms are an error only once a broker stands in one."""
     if not takes_part(request):
         return []
-    room_of = {broker: _room(broker) for broker in {queue.broker for queue in request.queues}}
+    room_of = {broker: room_of_broker(broker) for broker in {queue.broker for queue in request.queues}}
     if rooms is None and any(room is not None for room in room_of.values()):
         raise AllocationError("consumeridcs is null: name the machine rooms whose brokers the group consumes from")
     chosen = {broker for broker, room in room_of.items() if room is not None and room in (rooms or ())}
@@ -29,7 +29,8 @@ def machine_room(request: Request, rooms: Collection[str] | None) -> list[Messag
     return share
 
 
-def _room(broker: str) -> str | None:
+def room_of_broker(broker: str) -> str | None:
+    """The room of a broker named `room@broker`; None for every other name."""
     # Java's split drops empty parts at the end but not at the start: "a@b@" has two parts, "a@" one, "@b" two.
     parts = broker.rstrip("@").split("@")
     return parts[0] if len(parts) == 2 else None

@@ -12,6 +12,8 @@ from rocketfleet.allocation.java_order import java_text, sort_members
 from rocketfleet.allocation.request import Allocate, AllocationError, Request, takes_part
 from rocketfleet.wire.queue import MessageQueue
 
+DEFAULT_SEPARATOR = "@"  # between a room and what follows it: that of MachineRoom's broker names
+
 
 def machine_room_nearby(
     request: Request,

@@ -9,7 +9,7 @@ A strategy has Java's short name, as in the `allocate` command and in logs, and 
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import Enum, StrEnum
 from functools import partial
 
 from rocketfleet.allocation.averagely import averagely
@@ -22,6 +22,18 @@ from rocketfleet.allocation.machine_room import machine_room
 from rocketfleet.allocation.machine_room_nearby import machine_room_nearby
 from rocketfleet.allocation.request import Allocate, AllocationError, Request
 from rocketfleet.wire.queue import MessageQueue
+
+
+class StrategyName(StrEnum):
+    """The strategies as a manifest names them."""
+
+    AVERAGELY = "Averagely"
+    AVERAGELY_BY_CIRCLE = "AveragelyByCircle"
+    CONSISTENT_HASH = "ConsistentHash"
+    CONFIG = "Config"
+    MACHINE_ROOM = "MachineRoom"
+    MACHINE_ROOM_NEARBY = "MachineRoomNearby"
+    BALANCED = "Balanced"
 
 
 class Scope(Enum):
@@ -74,36 +86,59 @@ def _machine_room_nearby(parameters: Parameters) -> Strategy:
     return Strategy(f"MACHINE_ROOM_NEARBY-{parameters.inner.name}", parameters.inner.scope, allocate)
 
 
-_BUILDERS: dict[str, Callable[[Parameters], Strategy]] = {
-    "AVG": lambda _: Strategy("AVG", Scope.TOPIC, averagely),
-    "AVG_BY_CIRCLE": lambda _: Strategy("AVG_BY_CIRCLE", Scope.TOPIC, averagely_by_circle),
-    "CONSISTENT_HASH": _consistent_hash,
-    "CONFIG": lambda given: Strategy("CONFIG", Scope.TOPIC, partial(config, queues=given.queues)),
-    "MACHINE_ROOM": lambda given: Strategy("MACHINE_ROOM", Scope.TOPIC, partial(machine_room, rooms=given.rooms)),
-    "MACHINE_ROOM_NEARBY": _machine_room_nearby,
-    "BALANCED": lambda _: Strategy("BALANCED", Scope.GROUP, balanced),
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A line of the registry. `needs`: the parameters that the strategy cannot do without, and nobody can choose for it
+    but the user."""
+
+    short_name: str
+    build: Callable[[Parameters], Strategy]
+    needs: tuple[str, ...] = ()
+
+
+_REGISTRY: dict[StrategyName, _Entry] = {
+    StrategyName.AVERAGELY: _Entry("AVG", lambda _: Strategy("AVG", Scope.TOPIC, averagely)),
+    StrategyName.AVERAGELY_BY_CIRCLE: _Entry(
+        "AVG_BY_CIRCLE", lambda _: Strategy("AVG_BY_CIRCLE", Scope.TOPIC, averagely_by_circle)
+    ),
+    StrategyName.CONSISTENT_HASH: _Entry("CONSISTENT_HASH", _consistent_hash),
+    StrategyName.CONFIG: _Entry(
+        "CONFIG", lambda given: Strategy("CONFIG", Scope.TOPIC, partial(config, queues=given.queues)), ("queues",)
+    ),
+    StrategyName.MACHINE_ROOM: _Entry(
+        "MACHINE_ROOM",
+        lambda given: Strategy("MACHINE_ROOM", Scope.TOPIC, partial(machine_room, rooms=given.rooms)),
+        ("rooms",),
+    ),
+    StrategyName.MACHINE_ROOM_NEARBY: _Entry("MACHINE_ROOM_NEARBY", _machine_room_nearby),
+    StrategyName.BALANCED: _Entry("BALANCED", lambda _: Strategy("BALANCED", Scope.GROUP, balanced)),
 }
 
-MANIFEST_NAMES: dict[str, str] = {
-    "Averagely": "AVG",
-    "AveragelyByCircle": "AVG_BY_CIRCLE",
-    "ConsistentHash": "CONSISTENT_HASH",
-    "Config": "CONFIG",
-    "MachineRoom": "MACHINE_ROOM",
-    "MachineRoomNearby": "MACHINE_ROOM_NEARBY",
-    "Balanced": "BALANCED",
-}
-SHORT_NAMES: tuple[str, ...] = tuple(_BUILDERS)
+DEFAULT_STRATEGY = StrategyName.BALANCED
+DEFAULT_INNER = StrategyName.AVERAGELY  # within a room
+
+_BY_SHORT_NAME = {entry.short_name: name for name, entry in _REGISTRY.items()}
+SHORT_NAMES: tuple[str, ...] = tuple(_BY_SHORT_NAME)
 
 _NO_PARAMETERS = Parameters()
 
 
+def named(name: str) -> StrategyName:
+    """The strategy of that name, short or as in a manifest."""
+    try:
+        return _BY_SHORT_NAME.get(name) or StrategyName(name)
+    except ValueError:
+        raise AllocationError(f"there is no strategy {name!r}; there are {', '.join(SHORT_NAMES)}") from None
+
+
+def needed_parameters(name: str) -> tuple[str, ...]:
+    """The fields of `Parameters` that have to be given to this strategy."""
+    return _REGISTRY[named(name)].needs
+
+
 def build(name: str, parameters: Parameters = _NO_PARAMETERS) -> Strategy:
     """The strategy of that name, short or as in a manifest. A wrong name or parameter is an AllocationError."""
-    builder = _BUILDERS.get(MANIFEST_NAMES.get(name, name))
-    if builder is None:
-        raise AllocationError(f"there is no strategy {name!r}; there are {', '.join(SHORT_NAMES)}")
-    return builder(parameters)
+    return _REGISTRY[named(name)].build(parameters)
 
 
 def allocate_group(strategy: Strategy, request: Request) -> list[MessageQueue]:

@@ -10,7 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rocketfleet.api.consumer_group import API_VERSION, GROUP, KIND, ConsumerGroup, read_status
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.names import API_VERSION, GROUP, KIND
+from rocketfleet.api.other_versions import known_part, read_status
 from rocketfleet.api.rules import CHANGE_RULES, RULES
 from rocketfleet.api.template import PodSpec
 from rocketfleet.api.wording import lines_of, shown
@@ -39,18 +41,40 @@ def problems(group: ConsumerGroup, old: ConsumerGroup | None = None) -> list[str
 
 def read_object(raw: Mapping[str, Any], old: ConsumerGroup | None = None) -> ConsumerGroup:
     """An object, checked in full. Its status is read as far as it can be. ManifestError says all that is wrong."""
+    try:
+        return _checked(_validated(_given(raw)), raw, old)
+    except ValidationError as error:
+        raise ManifestError(lines_of(error, ConsumerGroup)) from error
+
+
+def read_stored_object(raw: Mapping[str, Any]) -> tuple[ConsumerGroup, list[str]]:
+    """An object that an API server has kept: a key that is not known is left out, and named beside the object.
+    Anything else that is wrong is a ManifestError.
+    """
+    given, unknown = known_part(_given(raw))
+    try:
+        return _checked(_validated(given), raw, None), unknown
+    except ValidationError as error:
+        raise ManifestError(lines_of(error, ConsumerGroup)) from error
+
+
+def _given(raw: Mapping[str, Any]) -> Any:
+    """What somebody wrote, as JSON has it."""
     wrong = _wrong_kind(raw)
     if wrong:
         raise ManifestError([wrong])
-    given = {key: value for key, value in raw.items() if key != "status"}
+    return _without_nulls({key: value for key, value in raw.items() if key != "status"})
+
+
+def _validated(given: Any) -> ConsumerGroup:
     try:
-        text = json.dumps(_without_nulls(given), allow_nan=False)
+        text = json.dumps(given, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ManifestError([f"this is no JSON, which Kubernetes needs: {error}"]) from error
-    try:
-        group = ConsumerGroup.model_validate_json(text, strict=True)
-    except ValidationError as error:
-        raise ManifestError(lines_of(error, ConsumerGroup)) from error
+    return ConsumerGroup.model_validate_json(text, strict=True)
+
+
+def _checked(group: ConsumerGroup, raw: Mapping[str, Any], old: ConsumerGroup | None) -> ConsumerGroup:
     found = problems(group, old)
     if found:
         raise ManifestError(found)

@@ -1,26 +1,15 @@
-"""The whole object, and the names by which Kubernetes knows it."""
-
-from typing import Any
+"""The whole object."""
 
 from pydantic import Field
 
 from rocketfleet.api.model import Model
+from rocketfleet.api.names import API_VERSION, KIND
 from rocketfleet.api.spec import ConsumerGroupSpec
 from rocketfleet.api.status import ConsumerGroupStatus
 
-GROUP = "rocketfleet.io"
-VERSION = "v1alpha1"
-API_VERSION = f"{GROUP}/{VERSION}"
-KIND = "ConsumerGroup"
-PLURAL = "consumergroups"
-FINALIZER = f"{GROUP}/drain"
-REBALANCE_REQUESTED = f"{GROUP}/rebalance-requested"  # annotation; when it changes, the members are told
-OFFSETS_MOVED = f"{GROUP}/offsets-moved"  # annotation; when it changes, what the lag was before counts no more
-RECOMMENDED_REPLICAS = f"{GROUP}/recommended-replicas"  # annotation; autoscaling goes no lower, within its limits
-
 
 class Metadata(Model):
-    """What of an object's metadata we read."""
+    """The part of an object's metadata that we read."""
 
     model_config = Model.model_config | {"extra": "ignore"}
 
@@ -31,6 +20,7 @@ class Metadata(Model):
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
     finalizers: list[str] = Field(default_factory=list)
+    creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
 
 
@@ -51,11 +41,3 @@ class ConsumerGroup(Model):
     def key(self) -> tuple[str, str]:
         """Namespace and name."""
         return self.metadata.namespace, self.metadata.name
-
-
-def read_status(raw: Any) -> ConsumerGroupStatus:
-    """The status an object carries. One that an older or newer version wrote is not an error: it is made anew."""
-    try:
-        return ConsumerGroupStatus.model_validate(raw or {})
-    except ValueError:
-        return ConsumerGroupStatus()

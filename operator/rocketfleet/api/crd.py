@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from rocketfleet.api.consumer_group import GROUP, KIND, PLURAL, VERSION
+from rocketfleet.api.names import GROUP, KIND, PLURAL, VERSION
 from rocketfleet.api.rules import EVERY_RULE
 from rocketfleet.api.schema import Schema, at, structural
 from rocketfleet.api.spec import ConsumerGroupSpec
@@ -24,11 +24,13 @@ UNFOLDED = 1_000_000  # an expression that is folded in its middle is hard to re
 # name, type, path, what it is, whether it is shown only by -o wide
 COLUMNS: tuple[tuple[str, str, str, str, bool], ...] = (
     ("Ready", "string", ".status.readySummary", "Members ready, of those that there should be.", False),
-    ("Replicas", "integer", ".status.replicas", "Pods there are.", False),
+    ("State", "string", ".status.state", "Ready, or the worst that the conditions say.", False),
+    ("Replicas", "integer", ".status.replicas", "Pods there are.", True),
     ("Queues", "integer", ".status.queues.total", "Queues of the subscribed topics.", False),
     ("Lag", "integer", ".status.lag.messages", "Messages not yet consumed.", False),
     ("Lag-Seconds", "number", ".status.lag.seconds", "How long the oldest of them has waited.", False),
-    ("Strategy", "string", ".spec.allocation.strategy", "How queues are shared out.", False),
+    ("Dead-Letters", "integer", ".status.lag.dlq", "Messages that were given up.", True),
+    ("Strategy", "string", ".spec.allocation.strategy", "How queues are shared out.", True),
     ("Group", "string", ".status.groupName", "The group at the broker.", True),
     ("Engine", "string", ".spec.engine", "What runs in the pods.", True),
     ("Owned", "integer", ".status.queues.owned", "Queues with exactly one owner.", True),

@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 
 from rocketfleet.api.checking import ManifestError, read_object
-from rocketfleet.api.consumer_group import KIND, ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.names import KIND
 
 Key = tuple[str, str]
 """Namespace and name."""

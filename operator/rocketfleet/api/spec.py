@@ -1,4 +1,4 @@
-"""`spec` of a ConsumerGroup. Names and defaults are those of the worker and, before it, of DefaultMQPushConsumer.
+"""`spec` of a ConsumerGroup. Names and defaults are those of the worker, which a test sees to (test_settings_agree.py).
 
 What a schema can say stands here: types, bounds, defaults. Every list and text is bounded, which the API server asks
 for before it evaluates a rule on it. What a schema can't say, or only as a regular expression that nobody wants to read
@@ -13,34 +13,21 @@ from pydantic import Field
 from rocketfleet.api.allocation import Allocation
 from rocketfleet.api.model import Model
 from rocketfleet.api.template import Template
+from rocketfleet.consumer.settings import ConsumeMode, Handover, InitialOffset
+from rocketfleet.control.budget import Margin
+from rocketfleet.wire.enums import ConsumeFromWhere, ExpressionType, MessageModel
+from rocketfleet.worker.configuration.setting_table import OnTimeout
 
 MOST_SUBSCRIPTIONS = 64
 MOST_REPLICAS = 1000
-GRACE_MARGIN = 10  # seconds a pod's grace period has to be longer than its drain
+GRACE_MARGIN = int(Margin.POD_GRACE.seconds)  # that a pod's grace period has to be longer than its drain
+DEFAULT_LOCK_LIFE = 60  # seconds: the brokers' own
+WAIT_GRACE = int(Margin.WITHOUT_LIMIT.seconds)  # a pod's grace period where its drain may take as long as it likes
+OPERATOR_CLASS = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+STARTUP_SECONDS = 300  # that a pod may take to start
 RFC_3339 = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$"
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
-
-
-class MessageModel(StrEnum):
-    CLUSTERING = "Clustering"
-    BROADCASTING = "Broadcasting"
-
-
-class ConsumeMode(StrEnum):
-    CONCURRENT = "Concurrent"
-    ORDERLY = "Orderly"
-
-
-class ConsumeFromWhere(StrEnum):
-    LAST_OFFSET = "LastOffset"
-    FIRST_OFFSET = "FirstOffset"
-    TIMESTAMP = "Timestamp"
-
-
-class InitialOffset(StrEnum):
-    STRICT = "Strict"
-    NATIVE = "Native"
 
 
 class Engine(StrEnum):
@@ -55,24 +42,23 @@ class Engine(StrEnum):
         return self is not Engine.CONTAINER
 
 
-class ExpressionType(StrEnum):
-    TAG = "Tag"
-    SQL92 = "SQL92"
+class CodeUpdate(StrEnum):
+    ROLL = "Roll"
+    IGNORE = "Ignore"  # whichever pod is made next has the new code
 
 
-class Handover(StrEnum):
-    EXCLUSIVE = "Exclusive"
-    EAGER = "Eager"
-
-
-class OnTimeout(StrEnum):
-    PROCEED = "Proceed"  # delete the pod all the same; what was not committed comes again
-    WAIT = "Wait"  # keep the pod and go on trying, until somebody decides
+class UpdateType(StrEnum):
+    ROLLING = "Rolling"
+    RECREATE = "Recreate"
 
 
 class DeletionPolicy(StrEnum):
+    """What becomes of a group at its brokers when its object is deleted."""
+
     RETAIN = "Retain"
-    DELETE = "Delete"
+    DELETE_OFFSETS = "DeleteOffsets"
+    DELETE_ALL = "DeleteAll"
+    DELETE = "Delete"  # deprecated: DeleteOffsets
 
 
 class Credentials(Model):
@@ -175,10 +161,10 @@ class Consume(Model):
         int | None, Field(ge=1, le=1000, description="Threads while much is waiting. Default: threads.")
     ] = None
     batch_size: Annotated[
-        int, Field(ge=1, le=1024, description="Messages a call of the handler, if it takes a list.")
+        int, Field(ge=1, le=1024, description="Messages per call of the handler, if it takes a list.")
     ] = 1
-    pull_batch_size: Annotated[int, Field(ge=1, le=1024, description="Messages a pull.")] = 32
-    pull_interval_seconds: Annotated[Seconds, Field(description="Pause between pulls of a queue.")] = 0
+    pull_batch_size: Annotated[int, Field(ge=1, le=1024, description="Messages per pull, and at least batchSize.")] = 32
+    pull_interval_seconds: Annotated[Seconds, Field(description="Seconds between two pulls of a queue.")] = 0
     queue_threshold: Annotated[int, Field(ge=1, le=65_535, description="Messages in memory, each queue.")] = 1000
     queue_threshold_mi_b: Annotated[
         int, Field(alias="queueThresholdMiB", ge=1, le=1024, description="MiB in memory, each queue.")
@@ -194,13 +180,16 @@ class Consume(Model):
     ] = None
     max_span: Annotated[int, Field(ge=1, le=65_535, description="How far offsets in flight may lie apart.")] = 2000
     max_reconsume_times: Annotated[
-        int, Field(ge=-1, le=10_000, description="Tries before the dead letters; -1: 16, or without end if Orderly.")
+        int,
+        Field(
+            ge=-1, le=10_000, description="Retries before a message is dead-lettered; -1: 16, or unlimited if Orderly."
+        ),
     ] = -1
     consume_timeout_seconds: Annotated[
-        float, Field(ge=1, le=86_400, description="After this a handler is said to hang.")
+        float, Field(ge=1, le=86_400, description="Seconds after which a handler counts as hung.")
     ] = 900
     suspend_seconds: Annotated[
-        float, Field(ge=0.01, le=30, description="Orderly: pause before a message is tried again.")
+        float, Field(ge=0.01, le=30, description="Orderly: seconds before a message is retried.")
     ] = 1
     auto_commit: Annotated[
         bool, Field(description="Orderly: commit what was handled. false: the handler says COMMIT.")
@@ -219,8 +208,19 @@ class Rebalance(Model):
     ] = Handover.EXCLUSIVE
     handover_timeout_seconds: Annotated[
         float,
-        Field(ge=0.1, le=86_400, description="How long a queue on its way to another member waits for its handlers."),
+        Field(
+            ge=0.1, le=86_400, description="Seconds that a queue on its way to another member waits for its handlers."
+        ),
     ] = 30
+    lock_max_live_seconds: Annotated[
+        float,
+        Field(
+            ge=1,
+            le=3600,
+            description="How long the brokers keep a lock that is not renewed: what their "
+            "rocketmq.broker.rebalance.lockMaxLiveTime says. With more than that, two members may have one queue.",
+        ),
+    ] = DEFAULT_LOCK_LIFE
 
 
 class Shutdown(Model):
@@ -231,16 +231,26 @@ class Shutdown(Model):
         Field(
             ge=0.1,
             le=3600,
-            description="What handlers get to finish. The pod's grace period is 10 s longer, or as the template says.",
+            description=f"Seconds handlers get to finish. The pod's grace period is {GRACE_MARGIN} s longer, or as the "
+            "template says. With onTimeout Wait it is a day.",
         ),
     ] = 30
     on_timeout: Annotated[
         OnTimeout,
         Field(
-            description="A drain that did not make it in time: Proceed deletes the pod all the same, and what was not "
-            "committed comes again. Wait keeps the pod until somebody decides."
+            description="A drain that did not make it in time: Proceed cuts handlers short and deletes the pod all the "
+            "same; what was not committed comes again. Wait keeps the pod, and goes on waiting for its handlers, until "
+            "they are done or somebody deletes it with a short grace period. It is for our own engines: a Container "
+            "gets its grace period."
         ),
     ] = OnTimeout.PROCEED
+
+
+# Without a default in the schema: the API server would write it into every object, where an older operator meets it.
+_CODE_UPDATE = (
+    "When the content of codeConfigMap changes. Roll, which is the default: the pods are replaced, as for any other "
+    "change. Ignore: pods keep the code they have loaded, and whichever starts next has the new one."
+)
 
 
 class Worker(Model):
@@ -262,12 +272,22 @@ class Worker(Model):
         Field(
             min_length=1,
             max_length=253,
-            description="A ConfigMap with the handler's module, one key a file. It goes together with any image.",
+            description="A ConfigMap with the handler's module, one key per file. It goes together with any image.",
         ),
     ] = None
+    code_update: Annotated[CodeUpdate | None, Field(description=_CODE_UPDATE)] = None
     processes: Annotated[
         int, Field(ge=1, le=64, description="Processes in each pod, to use several cores. Each is a member.")
     ] = 1
+    startup_seconds: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=3600,
+            description="Seconds that a pod may take to start, the import of the handler's module included, before its "
+            "container is restarted.",
+        ),
+    ] = STARTUP_SECONDS
 
 
 class Spark(Model):
@@ -296,9 +316,10 @@ class Spark(Model):
         Field(
             min_length=1,
             max_length=253,
-            description="A ConfigMap with the pipeline's module, one key a file. It goes together with any image.",
+            description="A ConfigMap with the pipeline's module, one key per file. It goes together with any image.",
         ),
     ] = None
+    code_update: Annotated[CodeUpdate | None, Field(description=_CODE_UPDATE)] = None
     master: Annotated[
         str,
         Field(
@@ -338,6 +359,16 @@ class Spark(Model):
 class Update(Model):
     """How a changed spec reaches the pods."""
 
+    type: Annotated[
+        UpdateType | None,
+        Field(
+            description="Rolling: one pod after the other. Recreate: all are drained before the first new one starts, "
+            "so nothing is consumed meanwhile. Left out: Recreate for what the members of a live group have to agree "
+            "on (engine, name servers, subscriptions, messageModel, consumeMode, handover, allocation), else Rolling. "
+            "With Rolling such an edit has members with different settings side by side, which may skip or repeat "
+            "messages."
+        ),
+    ] = None
     surge: Annotated[
         int, Field(ge=0, le=1, description="1: an extra pod joins while the others are replaced. 0: one at a time.")
     ] = 0
@@ -423,8 +454,32 @@ class ConsumerGroupSpec(Model):
     ] = None
     deletion_policy: Annotated[
         DeletionPolicy,
-        Field(description="What becomes of the group and its offsets at the broker when the object is deleted."),
+        Field(
+            description="What becomes of the group at the brokers of its own cluster when the object is deleted. "
+            "Retain: everything stays. DeleteOffsets: its settings and offsets go, its retry and dead letter topics "
+            "stay. DeleteAll: these go too, with the messages in them. Delete: deprecated, means DeleteOffsets."
+        ),
     ] = DeletionPolicy.RETAIN
+    operator_class: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=63,
+            pattern=OPERATOR_CLASS,
+            description="The operator that looks after this group, where a cluster has several: the one with this "
+            "--operator-class. Default: the one without a class.",
+        ),
+    ] = None
+
+    @property
+    def deletes_group(self) -> bool:
+        """Whether the group's settings and offsets go with the object."""
+        return self.deletion_policy is not DeletionPolicy.RETAIN
+
+    @property
+    def deletes_topics(self) -> bool:
+        """Whether its retry and dead letter topics go too."""
+        return self.deletion_policy is DeletionPolicy.DELETE_ALL
 
     @property
     def program(self) -> Worker | Spark | None:

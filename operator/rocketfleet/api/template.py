@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from rocketfleet.api.model import Model
+from rocketfleet.control.budget import Margin
 
 CONSUMER = "consumer"  # the container that consumes
 MOST_CONTAINERS = 16
@@ -44,7 +45,10 @@ class PodSpec(Model):
     termination_grace_period_seconds: Annotated[
         int | None,
         Field(
-            ge=0, le=86_400, description="At least 10 s more than shutdown.drainTimeoutSeconds, which is the default."
+            ge=0,
+            le=86_400,
+            description=f"At least {Margin.POD_GRACE.seconds:g} s more than shutdown.drainTimeoutSeconds, which is the "
+            "default.",
         ),
     ] = None
 

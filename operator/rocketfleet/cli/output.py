@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rocketfleet.cli.connection import DEFAULT_NAME_SERVER
+from rocketfleet.cli.access.connection import DEFAULT_NAME_SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -24,11 +24,11 @@ OutputFormat = Literal["table", "json"]
 
 GAP = "  "
 LOG_VARIABLE = "ROCKETFLEET_LOG"
-TIMES = frozenset({"last_update", "last_consumed"})
+TIMES = frozenset({"last_update", "consumed_up_to"})
 """Keys whose values are times: milliseconds since the epoch in JSON, readable in a table."""
 
 output_option = click.option(
-    "--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to answer."
+    "--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
 )
 
 

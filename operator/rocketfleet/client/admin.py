@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocketfleet.client import broker_groups, broker_members, broker_offsets, broker_topics
 from rocketfleet.client.errors import ConsumerNotOnline, NoBroker, NoRoute, ResponseError, RocketMQError
 from rocketfleet.client.fanout import Partial, each
-from rocketfleet.client.routes import DEAD_LETTER_PREFIX, RETRY_PREFIX, subscribe_address, subscribe_queues
+from rocketfleet.client.requests import broker_groups, broker_members, broker_offsets, broker_topics
+from rocketfleet.client.routing.routes import DEAD_LETTER_PREFIX, RETRY_PREFIX, subscribe_address, subscribe_queues
 from rocketfleet.wire.bodies import MASTER_ID, ConsumeStats, TopicStatsTable
 from rocketfleet.wire.codes import ResponseCode
 
@@ -106,15 +106,22 @@ async def create_group(client: Client, group: SubscriptionGroupConfig, cluster: 
 
 
 async def delete_group(
-    client: Client, group: str, cluster: str | None = None, *, remove_offsets: bool = False
+    client: Client,
+    group: str,
+    cluster: str | None = None,
+    *,
+    remove_offsets: bool = False,
+    remove_topics: bool = False,
 ) -> Partial[None]:
-    """Delete a group on all masters of a cluster, and if its offsets go too, its retry and dead letter topics."""
+    """Delete a group on all masters of a cluster. Its retry and dead letter topics hold messages: they stay, unless
+    they are to go by their own name.
+    """
     table = await masters(client, cluster)
     done = await each(
         table,
         lambda name: broker_groups.delete_group(client.remoting, table[name], group, remove_offsets=remove_offsets),
     )
-    if done.errors or not remove_offsets:
+    if done.errors or not remove_topics:
         return done
     for topic in (RETRY_PREFIX + group, DEAD_LETTER_PREFIX + group):
         topics = await delete_topic(client, topic, cluster)

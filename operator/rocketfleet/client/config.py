@@ -8,11 +8,11 @@ import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rocketfleet.client.address import parse_list
-from rocketfleet.client.backoff import BackoffPolicy
+from rocketfleet.base.backoff import RECONNECT, BackoffPolicy
+from rocketfleet.client.transport.address import parse_list
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rocketfleet.wire.acl import Credentials
 
@@ -47,6 +47,10 @@ class ClientConfig:
     it is kept as a tuple of single addresses.
     `dead_after`: a connection on which a request timed out and nothing at all arrived for this long is given up.
     `route_expiry`: a topic whose route nobody asked for in this time is no longer refreshed.
+    `credentials_path`: a file with the credentials, or a directory with a file for each. It is followed: what is there
+    counts, and a key that is renewed there is used from then on.
+    `refused_address`: says why an address, as a name was resolved to it, must not be connected to, or None.
+    `client_id_made_up`: nobody chose the client id, nor the instance in it, so that the next start will have another.
     """
 
     name_servers: Sequence[str]
@@ -54,13 +58,16 @@ class ClientConfig:
     tls: TlsConfig | None = None
     timeout: float = 3.0
     connect_timeout: float = 3.0
-    backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
+    backoff: BackoffPolicy = RECONNECT
     dead_after: float = 30.0
     route_refresh: float = 30.0
     route_expiry: float = 600.0
     client_id: str = ""
     instance_name: str = ""
     unit_name: str = ""
+    client_id_made_up: bool = False
+    credentials_path: str | None = None
+    refused_address: Callable[[str], str | None] | None = None
 
     def __post_init__(self) -> None:
         given = self.name_servers if isinstance(self.name_servers, str) else ";".join(self.name_servers)
@@ -69,6 +76,7 @@ class ClientConfig:
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be more than 0 seconds, not {getattr(self, name)}")
         if not self.client_id:
+            object.__setattr__(self, "client_id_made_up", not self.instance_name)
             object.__setattr__(self, "client_id", new_client_id(self.instance_name, self.unit_name))
 
 

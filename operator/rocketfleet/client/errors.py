@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocketfleet.wire.codes import ResponseCode, request_name, response_name
+from rocketfleet.base.counting import counted
+from rocketfleet.wire.codes import RequestCode, ResponseCode, request_name, response_name
 
 _LONGEST_REMARK = 2000
+_TO_NAME_SERVERS = frozenset({RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO})
 
 
 class RocketMQError(Exception):
@@ -56,10 +58,7 @@ class ConnectError(RocketMQError):
         self.peer = peer
         self.reason = reason
         self.retry_in = retry_in
-        super().__init__(f"cannot connect to {peer}: {reason}{self._when()}")
-
-    def _when(self) -> str:
-        return "" if self.retry_in is None else f" (next attempt in {self.retry_in:.1f} s)"
+        super().__init__(f"cannot connect to {peer}: {reason}")
 
 
 class BackingOff(ConnectError):
@@ -114,8 +113,20 @@ class ResponseError(RocketMQError):
         words = " ".join((remark or "").split())
         if len(words) > _LONGEST_REMARK:
             words = words[:_LONGEST_REMARK] + "…"
-        tail = f": {words}" if words else ""
+        tail = (f": {words}" if words else "") + _advice(code, words, request_code)
         super().__init__(f"{_request(request_code)} to {peer} failed with {_named(response_name(code), code)}{tail}")
+
+
+def _advice(code: int, words: str, request_code: int) -> str:
+    """What the peer's words leave out, where it is known what they mean."""
+    if code == ResponseCode.NO_PERMISSION and "username cannot be null" in words:
+        return (
+            " (this broker asks for credentials and got none: give --credentials-file, or cluster.credentials in a "
+            "manifest)"
+        )
+    if code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and request_code in _TO_NAME_SERVERS:
+        return " (this is not a name server; is it a broker's port?)"
+    return ""
 
 
 class TopicNotExist(ResponseError):
@@ -195,4 +206,6 @@ class PartialFailure(RocketMQError):
 
     def __init__(self, errors: dict[str, RocketMQError]) -> None:
         self.errors = errors
-        super().__init__(f"{len(errors)} brokers failed: " + "; ".join(f"{k}: {e}" for k, e in errors.items()))
+        super().__init__(
+            f"{counted(len(errors), 'broker')} failed: " + "; ".join(f"{k}: {e}" for k, e in errors.items())
+        )

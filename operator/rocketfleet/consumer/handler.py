@@ -13,6 +13,7 @@ from rocketfleet.wire.message import ReceivedMessage
 
 SingleHandler = Callable[[ReceivedMessage], object] | Callable[[ReceivedMessage], Awaitable[object]]
 BatchHandler = Callable[[list[ReceivedMessage]], object] | Callable[[list[ReceivedMessage]], Awaitable[object]]
+_GENERATORS = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Handler:
 def inspect_handler(call: Callable[[Any], Any], *, batch: bool | None = None) -> Handler:
     """Look at a handler. One that cannot be called with exactly one argument is a TypeError that says so."""
     if not callable(call):
-        raise TypeError(f"the handler {call!r} cannot be called: give a function that takes a message")
+        raise TypeError(f"a {type(call).__name__} cannot be called: give a function that takes a message")
     try:
         signature = inspect.signature(call, eval_str=True)
     except (NameError, AttributeError, TypeError, SyntaxError):  # say, under TYPE_CHECKING: the text has to do
@@ -41,10 +42,11 @@ def inspect_handler(call: Callable[[Any], Any], *, batch: bool | None = None) ->
     try:
         bound = signature.bind(object())
     except TypeError as error:
-        raise TypeError(
-            f"the handler {call!r} must take exactly one argument, the message or a list of them: {error}"
-        ) from None
-    is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004 - looked at, not tested for
+        raise TypeError(f"it must take exactly one argument, the message or a list of them: {error}") from None
+    method = getattr(call, "__call__", None)  # noqa: B004 - looked at, not tested for
+    if any(is_generator(one) for is_generator in _GENERATORS for one in (call, method)):
+        raise TypeError("it is a generator function, of which nothing would run: it must not `yield`")
+    is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(method)
     if batch is None:
         parameter = signature.parameters[next(iter(bound.arguments))]
         batch = _is_list(parameter.annotation)

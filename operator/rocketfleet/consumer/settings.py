@@ -1,5 +1,7 @@
-"""What a consumer is told when it is made. Names and defaults are those of Java's DefaultMQPushConsumer where it has
-them.
+"""What a consumer is told when it is made. Names are those of Java's DefaultMQPushConsumer where it has them.
+
+The defaults stand here for everybody: the worker's options and settings file take them from here
+(`worker/configuration/setting_table.py`), and a test holds the manifest's against them.
 
 Everything is checked here, before anything is connected: a mistake in a manifest or a call is one sentence, not a
 behaviour.
@@ -7,29 +9,33 @@ behaviour.
 
 import re
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
+from typing import Any
 
-from rocketfleet.consumer.flow import Limits, TopicLimits
+from rocketfleet.consumer.delivery.flow import Limits, TopicLimits
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.wire.bodies import ConsumeFromWhere, MessageModel
+from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
 
 GROUP_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+DEFAULT_HEARTBEAT = 30.0
+LONGEST_HEARTBEAT = 60.0  # seconds: the broker gives a silent member up after 120
+_FROM_OTHERS: Any = None  # a default that is made of other fields
 MAX_GROUP_NAME = 120  # `%RETRY%` and `%DLQ%` are put in front of it, and a topic's name has 127 characters
 
 
-class ConsumeMode(Enum):
+class ConsumeMode(StrEnum):
     CONCURRENT = "Concurrent"
     ORDERLY = "Orderly"
 
 
-class InitialOffset(Enum):
+class InitialOffset(StrEnum):
     """Whether the broker's answer for a group without offsets is taken at its word."""
 
     STRICT = "Strict"  # no offset stored means none: consumeFromWhere decides
     NATIVE = "Native"  # as Java: the broker answers 0 for a young queue, whatever consumeFromWhere says
 
 
-class Handover(Enum):
+class Handover(StrEnum):
     EXCLUSIVE = "Exclusive"  # a queue is pulled only under its broker lock
     EAGER = "Eager"  # Java's way, for groups that are shared with Java members
 
@@ -47,10 +53,10 @@ class ConsumerSettings:
     initial_offset: InitialOffset = InitialOffset.STRICT
     handover: Handover = Handover.EXCLUSIVE
     handover_timeout: float = 30.0
-    drain_timeout: float = 30.0
+    drain_timeout: float = 30.0  # infinity: handlers are waited for until they are done, or a second request to stop
 
     consume_thread_min: int = 20
-    consume_thread_max: int = 64
+    consume_thread_max: int = _FROM_OTHERS  # as many as consume_thread_min
     consume_message_batch_max_size: int = 1
     consume_timeout: float = 15 * 60.0
     max_reconsume_times: int = -1  # -1: 16 for concurrent consumption, without end for orderly
@@ -62,15 +68,19 @@ class ConsumerSettings:
     limits: Limits = field(default_factory=Limits)
     topic_limits: TopicLimits = field(default_factory=TopicLimits)
 
-    heartbeat_interval: float = 30.0
+    heartbeat_interval: float = _FROM_OTHERS  # 30 s, or as long as a lock lasts where that is less
     persist_interval: float = 5.0
     rebalance_interval: float = 20.0
     lock_interval: float = 20.0
     lock_lives: float = 60.0  # the broker's rocketmq.broker.rebalance.lockMaxLiveTime: how long an unrenewed lock lasts
 
     def __post_init__(self) -> None:
-        for problem in self._problems():
-            raise ValueError(problem)
+        if self.consume_thread_max is _FROM_OTHERS:
+            object.__setattr__(self, "consume_thread_max", self.consume_thread_min)
+        if self.heartbeat_interval is _FROM_OTHERS:
+            object.__setattr__(self, "heartbeat_interval", min(DEFAULT_HEARTBEAT, self.lock_lives))
+        if problems := self._problems():
+            raise ValueError("; ".join(problems))
 
     @property
     def locks_queues(self) -> bool:
@@ -78,6 +88,11 @@ class ConsumerSettings:
         return self.message_model is MessageModel.CLUSTERING and (
             self.handover is Handover.EXCLUSIVE or self.consume_mode is ConsumeMode.ORDERLY
         )
+
+    @property
+    def messages_per_pull(self) -> int:
+        """A batch is what one pull has brought, unless handlers are behind: so a pull asks for a whole one."""
+        return max(self.pull_batch_size, self.consume_message_batch_max_size)
 
     @property
     def is_orderly(self) -> bool:
@@ -136,4 +151,12 @@ class ConsumerSettings:
         ):
             if not seconds > 0:
                 problems.append(f"{name} is {seconds:g}: it must be more than 0 seconds")
+        if not 1.0 <= self.lock_lives <= 3600.0:
+            problems.append(f"lock_lives is {self.lock_lives:g} s: it must be from 1 s to an hour, as at the broker")
+        longest = min(LONGEST_HEARTBEAT, self.lock_lives) if self.locks_queues else LONGEST_HEARTBEAT
+        if self.heartbeat_interval > longest:
+            problems.append(
+                f"heartbeat_interval is {self.heartbeat_interval:g} s: it must be at most {longest:g} s, so that the "
+                "broker does not give up a member that still believes in its locks"
+            )
         return problems

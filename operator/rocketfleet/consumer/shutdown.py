@@ -4,6 +4,9 @@ Draining gives up every queue (each stops pulling, finishes what has begun, pers
 `ownership.py`). When all are gone, or time is up, the member unregisters, so that the others are told at once, and
 closes. A second request to stop hurries: handlers are no longer waited for, but what is finished is still persisted.
 What was in flight and did not finish is never committed.
+
+`advance` returns the next phase and the steps, which `consumer.py` carries out in order. A signal that neither table
+knows cannot come in that phase, and is an error.
 """
 
 from enum import Enum, auto
@@ -21,25 +24,46 @@ class Signal(Enum):
     ALL_GONE = auto()  # no queue is held any more
     OUT_OF_TIME = auto()  # the drain took longer than it may
     UNREGISTERED = auto()
+    FAILED = auto()  # the start has failed; or, by a bug, the drain
 
 
 class Step(Enum):
-    DRAIN = auto()  # stop rebalancing, give up every queue
+    DRAIN = auto()  # stop rebalancing, give up every queue; then ALL_GONE or OUT_OF_TIME
     HURRY = auto()  # do not wait for handlers
     ABANDON = auto()  # drop what is left, uncommitted
-    UNREGISTER = auto()
+    UNREGISTER = auto()  # leave the group
+    SIGN_OFF = auto()  # nobody on this host has to give anything back in our name
     CLOSE = auto()
 
 
 TABLE: dict[tuple[Phase, Signal], tuple[Phase, tuple[Step, ...]]] = {
     (Phase.RUNNING, Signal.STOP): (Phase.DRAINING, (Step.DRAIN,)),
+    (Phase.RUNNING, Signal.FAILED): (Phase.CLOSED, (Step.CLOSE,)),
     (Phase.DRAINING, Signal.STOP): (Phase.DRAINING, (Step.HURRY,)),
-    (Phase.DRAINING, Signal.ALL_GONE): (Phase.UNREGISTERING, (Step.UNREGISTER,)),
+    (Phase.DRAINING, Signal.ALL_GONE): (Phase.UNREGISTERING, (Step.UNREGISTER, Step.SIGN_OFF)),
     (Phase.DRAINING, Signal.OUT_OF_TIME): (Phase.UNREGISTERING, (Step.ABANDON, Step.UNREGISTER)),
+    (Phase.DRAINING, Signal.FAILED): (Phase.CLOSED, (Step.CLOSE,)),
     (Phase.UNREGISTERING, Signal.UNREGISTERED): (Phase.CLOSED, (Step.CLOSE,)),
+    (Phase.UNREGISTERING, Signal.FAILED): (Phase.CLOSED, (Step.CLOSE,)),
+}
+
+IGNORED: dict[tuple[Phase, Signal], str] = {
+    (Phase.UNREGISTERING, Signal.STOP): "no handler is waited for any more",
+    (Phase.CLOSED, Signal.STOP): "it has stopped",
 }
 
 
+class ImpossibleSignalError(Exception):
+    """A signal that cannot come in a phase: all but STOP are sent by what the phase before has begun."""
+
+    def __init__(self, phase: Phase, signal: Signal) -> None:
+        super().__init__(f"{signal.name} cannot come to a consumer that is {phase.name}")
+
+
 def advance(phase: Phase, signal: Signal) -> tuple[Phase, tuple[Step, ...]]:
-    """The next phase and what to do; a signal that means nothing in a phase changes nothing."""
-    return TABLE.get((phase, signal), (phase, ()))
+    """The next phase and what to do."""
+    if (phase, signal) in IGNORED:
+        return phase, ()
+    if (phase, signal) not in TABLE:
+        raise ImpossibleSignalError(phase, signal)
+    return TABLE[phase, signal]

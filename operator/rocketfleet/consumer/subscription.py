@@ -2,17 +2,28 @@
 
 The broker filters tags by hash code, so two tags with one hash come through together: `wanted` compares the text. It
 is None where every message is wanted, so that the common case costs nothing.
+
+`created, paid` is one tag to RocketMQ, which no message has: the group would skip every message, commit past them and
+look healthy. So a tag with a separator in it that is not `||` is refused. `any_tag` takes it all the same, for code
+that is moved over from clients that do.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
-from rocketfleet.wire.bodies import ExpressionType, SubscriptionData
+from rocketfleet.wire.bodies import SubscriptionData
+from rocketfleet.wire.enums import ExpressionType
 from rocketfleet.wire.errors import BodyError
 from rocketfleet.wire.message import ReceivedMessage
 
 ALL = "*"
+BLANKS: Final = " \t\r\n"
+NOT_IN_TAGS: Final = {
+    ",": "a comma", ";": "a semicolon", "|": "a single |", " ": "a blank", "\t": "a tab", "\r": "a line end",
+    "\n": "a line end",
+}  # fmt: skip
 
 
 def _version() -> int:
@@ -28,10 +39,13 @@ class Subscription:
     expression: str = ALL
     type: ExpressionType = ExpressionType.TAG
     version: int = field(default_factory=_version, compare=False)
+    any_tag: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.topic:
             raise ValueError("a subscription needs a topic")
+        if self.type is ExpressionType.TAG and not self.any_tag and (problem := tags_problem(self.expression)):
+            raise ValueError(problem)
         try:
             _ = self.data
         except BodyError as error:
@@ -49,3 +63,14 @@ class Subscription:
         if not tags:
             return None
         return lambda messages: [message for message in messages if message.tags in tags]
+
+
+def tags_problem(expression: str) -> str | None:
+    """Why an expression can match no message that anybody meant, and what to write; None if it can."""
+    for tag in (part.strip(BLANKS) for part in expression.split("||")):
+        for character, name in NOT_IN_TAGS.items():
+            if character in tag:
+                return (
+                    f"the tag {tag!r} has {name} in it, so no message will match: join tags with ||, as created || paid"
+                )
+    return None

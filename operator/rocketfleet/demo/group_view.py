@@ -1,10 +1,11 @@
 """What the broker says about the demo's group: who owns which queue, and how far behind it is."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from rocketfleet.client import admin, broker_members
 from rocketfleet.client.client import Client
-from rocketfleet.client.errors import RocketMQError
+from rocketfleet.group.at_brokers import GroupAtBrokers, owners_of
+from rocketfleet.lag.collecting.reckoning import lag_of, summed
 from rocketfleet.wire.queue import MessageQueue
 
 
@@ -29,27 +30,19 @@ class GroupView:
 
 async def look(client: Client, topic: str, group: str) -> GroupView:
     """Ask the broker. Members that come or go in the meantime are left out."""
-    queues = await client.subscribe_queues(topic)
-    owners: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
-    address = client.master(queues[0].broker)
-    try:
-        members = await broker_members.consumer_ids(client.remoting, address, group)
-    except RocketMQError:
-        members = ()
-    for member in members:
-        try:
-            info = await broker_members.running_info(client.remoting, address, group, member, timeout=1.0)
-        except RocketMQError:
-            continue
-        for queue in info.mq_table:
-            if queue in owners:
-                owners[queue].append(member)
-    return GroupView(owners, await _lag(client, topic, group))
+    place = GroupAtBrokers(client, group, [topic])
+    queues, masters = await place.queues(), await place.masters()
+    ids = await place.member_ids(masters)
+    holdings = await place.holdings(
+        {member for found in ids.results.values() for member in found}, masters, timeout=1.0
+    )
+    found = owners_of(holdings.results)
+    return GroupView({queue: found.get(queue, []) for queue in queues}, await _lag(place, queues))
 
 
-async def _lag(client: Client, topic: str, group: str) -> int | None:
-    stats = await admin.consume_stats(client, group, topic)
-    if stats.errors or not stats.results:
+async def _lag(place: GroupAtBrokers, queues: Collection[MessageQueue]) -> int | None:
+    read = await place.read(queues)
+    if read.errors:
         return None
-    tables = [table.offset_table for table in stats.results.values()]
-    return sum(max(0, row.broker_offset - row.consumer_offset) for table in tables for row in table.values())
+    # The manifest says FirstOffset.
+    return summed(lag_of(read.committed[queue], read.ends[queue], from_beginning=True) for queue in queues)

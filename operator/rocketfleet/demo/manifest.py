@@ -19,7 +19,7 @@ spec:
   replicas: {replicas}
   worker:
     handler: rocketfleet.demo.handler:handle
-  deletionPolicy: Delete
+  deletionPolicy: DeleteAll
   template:
     spec:
       containers:

@@ -13,20 +13,21 @@ from pathlib import Path
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.status import ConditionType, Truth
+from rocketfleet.base.counting import counted
 from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError, SystemBusy
-from rocketfleet.controller.actions import Event
 from rocketfleet.controller.local.manifests import ManifestFiles, Wish
 from rocketfleet.controller.local.run import LocalRun
+from rocketfleet.controller.planning.actions import Event
 from rocketfleet.demo import manifest
 from rocketfleet.demo.group_view import GroupView, look
 from rocketfleet.demo.manifest import GROUP, TOPIC
 from rocketfleet.demo.verdict import Verdict, judge, read_records
-from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.devbroker.guard import Guard
+from rocketfleet.devbroker.setup.config import FleetSpec
 from rocketfleet.producer import Producer, ProducerOptions
 from rocketfleet.wire.bodies import TopicConfig
 from rocketfleet.wire.message import Message
@@ -103,7 +104,7 @@ class Demo:
                     await self._hold(client, traffic)
                 self._enough.set()
                 await traffic
-                self._say(f"traffic stopped after {len(self.sent)} messages; waiting until all are consumed")
+                self._say(f"traffic stopped after {counted(len(self.sent))}; waiting until all are consumed")
                 await self._until(client, lambda _: not self._judged().lost, "all are consumed")
                 self._say("the manifest is removed: the last member drains, and the group goes")
                 self._local.apply(Wish())
@@ -138,7 +139,9 @@ class Demo:
         manifest.write(self._manifest, name_server=name_server, record=self._record, replicas=replicas)
         started = time.monotonic()
         self._local.apply(ManifestFiles([self._manifest]).read())
-        view = await self._until(client, lambda view: self._settled(view, replicas), f"{replicas} members own all")
+        view = await self._until(
+            client, lambda view: self._settled(view, replicas), f"{counted(replicas, 'member owns', 'members own')} all"
+        )
         shares = ", ".join(f"{pod} {view.share_of(client_id)}" for pod, client_id in self.members())
         self._say(f"= each queue has one owner, {time.monotonic() - started:.1f} s after the edit: {shares}")
 
@@ -154,7 +157,7 @@ class Demo:
         if group is None or group.status is None or group.status.observed_generation != group.metadata.generation:
             return False
         ready = any(
-            condition.type is ConditionType.READY and condition.status is Truth.TRUE
+            condition.type == ConditionType.READY and condition.status is Truth.TRUE
             for condition in group.status.conditions or ()
         )
         client_ids = {client_id for _, client_id in self.members()}

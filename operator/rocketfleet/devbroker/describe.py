@@ -6,12 +6,22 @@ The secret of the administrator is never in it, only the file where it is.
 import socket
 from typing import Any
 
-from rocketfleet.devbroker import certificates
-from rocketfleet.devbroker.config import CLUSTER, LOOPBACK, NAME_SERVER, PROXY, broker_name_of, is_slave
+from rocketfleet.devbroker.distribution.lock import VERSION
 from rocketfleet.devbroker.errors import ProbeError
 from rocketfleet.devbroker.fleet import Fleet
-from rocketfleet.devbroker.lock import VERSION
-from rocketfleet.devbroker.probe import GET_BROKER_CLUSTER_INFO, GET_BROKER_CONFIG, Probe
+from rocketfleet.devbroker.probe import Probe
+from rocketfleet.devbroker.setup import certificates
+from rocketfleet.devbroker.setup.config import (
+    CLUSTER,
+    CONTROLLER,
+    LOOPBACK,
+    NAME_SERVER,
+    PROXY,
+    broker_name_of,
+    is_slave,
+)
+from rocketfleet.wire.bodies import MASTER_ID
+from rocketfleet.wire.codes import RequestCode
 
 
 def describe(fleet: Fleet) -> dict[str, Any]:
@@ -29,6 +39,7 @@ def describe(fleet: Fleet) -> dict[str, Any]:
         }
         for name in spec.processes
     }
+    registered = _registered(probe, f"{LOOPBACK}:{ports[NAME_SERVER]}") if spec.controller else None
     tls, admin = layout.tls, fleet.admin_user
     return {
         "directory": str(layout.directory),
@@ -40,13 +51,13 @@ def describe(fleet: Fleet) -> dict[str, Any]:
         "brokers": [
             {
                 "name": broker_name_of(name),
-                "id": 1 if is_slave(name) else 0,
-                "role": "slave" if is_slave(name) else "master",
+                **_role(name, f"{LOOPBACK}:{ports[name]}", registered),
                 "address": f"{LOOPBACK}:{ports[name]}",
                 **processes[name],
             }
             for name in spec.broker_processes
         ],
+        "controller": f"{LOOPBACK}:{ports[CONTROLLER]}" if spec.controller else None,
         "proxy": {
             "grpc": f"{LOOPBACK}:{ports[PROXY]}",
             "remoting": f"{LOOPBACK}:{ports[PROXY] + 1}",
@@ -82,6 +93,8 @@ def render(document: dict[str, Any]) -> str:
             f"pid {process['pid']}" if process["answers"] else "does not answer" if process["alive"] else "not running"
         )
         lines.append(f"  {name:{width}}  {address:21}  {', '.join(part for part in (condition, remark) if part)}")
+    if document["controller"]:
+        lines.append(f"  a controller on {document['controller']}, in the name server, elects masters")
     if document["tls"]:
         lines.append(f"  TLS only; CA in {document['tls']['ca']}")
         if document["tls"]["client_certificate_required"]:
@@ -93,13 +106,29 @@ def render(document: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _registered(probe: Probe, name_server: str) -> dict[str, dict[int, str]]:
+    try:
+        return probe.registered_brokers(name_server)
+    except ProbeError:
+        return {}
+
+
+def _role(process: str, address: str, registered: dict[str, dict[int, str]] | None) -> dict[str, Any]:
+    """The id and role of a broker: by its name, or where a controller decides, as the name server knows them."""
+    if registered is None:
+        return {"id": 1, "role": "slave"} if is_slave(process) else {"id": MASTER_ID, "role": "master"}
+    ids = registered.get(broker_name_of(process), {})
+    found = next((number for number, at in ids.items() if at == address), None)
+    return {"id": found, "role": None if found is None else "master" if found == MASTER_ID else "slave"}
+
+
 def _answers(probe: Probe, process: str, port: int) -> bool:
     address = f"{LOOPBACK}:{port}"
     try:
         if process == PROXY:
             with socket.create_connection((LOOPBACK, port), probe.timeout):
                 return True
-        code = GET_BROKER_CLUSTER_INFO if process == NAME_SERVER else GET_BROKER_CONFIG
+        code = RequestCode.GET_BROKER_CLUSTER_INFO if process == NAME_SERVER else RequestCode.GET_BROKER_CONFIG
         return probe.call(address, code).code == 0
     except (ProbeError, OSError):
         return False

@@ -17,28 +17,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocketfleet.devbroker import certificates, state
-from rocketfleet.devbroker.config import (
-    LOOPBACK,
-    NAME_SERVER,
-    PROXY,
-    FleetSpec,
-    Layout,
-    is_slave,
-)
-from rocketfleet.devbroker.credentials import load_admin, provide_admin
+from rocketfleet.base.processes import Identity, end_all, kill_all
+from rocketfleet.devbroker import state
+from rocketfleet.devbroker.distribution.jars import classpath_of, provide_jars
+from rocketfleet.devbroker.distribution.java import find_java
 from rocketfleet.devbroker.errors import DevBrokerError, StartError
-from rocketfleet.devbroker.jars import classpath_of, provide_jars
-from rocketfleet.devbroker.java import find_java
 from rocketfleet.devbroker.lastwords import last_words
 from rocketfleet.devbroker.launch import Readiness, clean_environment, launch
 from rocketfleet.devbroker.mqadmin import has_failed, mqadmin_argv
-from rocketfleet.devbroker.plan import FleetPlan, Surroundings, plan_fleet
-from rocketfleet.devbroker.ports import choose_ports
-from rocketfleet.devbroker.probe import Admin, Probe
-from rocketfleet.devbroker.process import Identity, end_all, kill_all
+from rocketfleet.devbroker.probe import Probe
 from rocketfleet.devbroker.reporting import Reporter, Silent
+from rocketfleet.devbroker.setup import certificates
+from rocketfleet.devbroker.setup.config import LOOPBACK, NAME_SERVER, FleetSpec, Layout, broker_name_of
+from rocketfleet.devbroker.setup.credentials import load_admin, provide_admin
+from rocketfleet.devbroker.setup.plan import FleetPlan, Surroundings, plan_fleet
+from rocketfleet.devbroker.setup.ports import choose_ports
 from rocketfleet.devbroker.state import State
+from rocketfleet.wire.acl import Credentials
+from rocketfleet.wire.bodies import MASTER_ID
 
 START_SECONDS = 180.0
 GRACE_SECONDS = 30.0
@@ -82,24 +78,36 @@ class Fleet:
     @property
     def broker_address(self) -> str:
         """The first master's."""
-        found = self.known()
-        return self.address_of(found.spec.broker_names[0])
+        return self.address_of(self.master_of(self._first_broker()))
 
     def address_of(self, process: str) -> str:
+        """Where a process listens, whatever its role is now."""
         return f"{LOOPBACK}:{self.known().ports[process]}"
 
     @property
     def masters(self) -> dict[str, str]:
-        """Broker name → address."""
+        """Broker name → the address of its master."""
+        return {name: self.address_of(self.master_of(name)) for name in self.known().spec.broker_names}
+
+    def master_of(self, name: str) -> str:
+        """The process that is the master of a broker. With a controller that changes: the name server is asked."""
         found = self.known()
-        return {name: f"{LOOPBACK}:{found.ports[name]}" for name in found.spec.broker_names}
+        if name not in found.spec.broker_names:
+            raise DevBrokerError(f"This fleet has no {name}; it has {', '.join(found.spec.broker_names)}.")
+        if not found.spec.controller:
+            return name
+        address = self.probe().registered_brokers(self.name_server).get(name, {}).get(MASTER_ID)
+        for process in found.spec.broker_processes:
+            if broker_name_of(process) == name and address == f"{LOOPBACK}:{found.ports[process]}":
+                return process
+        raise DevBrokerError(f"{name} has no master now.")
 
     @property
     def classpath(self) -> str:
         return classpath_of(Path(self.known().jars))
 
     @property
-    def admin_user(self) -> Admin | None:
+    def admin_user(self) -> Credentials | None:
         """The administrator's credentials, if the fleet has ACLs."""
         return load_admin(self.layout.credentials) if self.known().spec.acl else None
 
@@ -134,7 +142,7 @@ class Fleet:
                 certificates.provide_certificates(self.layout.tls, datetime.datetime.now(datetime.UTC))
             remembered = earlier.ports if earlier is not None else {}
             for left in reversed(range(_PORT_TRIES)):
-                ports = choose_ports(spec.processes, given=spec.given_ports, earlier=remembered)
+                ports = choose_ports(spec.listeners, given=spec.given_ports, earlier=remembered)
                 for name, port in ports.items():
                     if name not in spec.given_ports and remembered.get(name, port) != port:
                         self._reporter.say(
@@ -175,13 +183,12 @@ class Fleet:
         with self._turn():
             found = self.known()
             plan = self._plan(found)
-            for name in found.spec.processes:
-                identity = found.processes.get(name)
-                if identity is not None and identity.send(signal.SIGCONT):
-                    continue
-                self._launch(plan, found, name)
-                self._wait(plan, found, [name], timeout)
-            self._wait(plan, found, list(found.spec.processes), timeout)
+            for wave in found.spec.waves:
+                dead = [name for name in wave if not self._continues(found, name)]
+                for name in dead:
+                    self._launch(plan, found, name)
+                self._wait(plan, found, dead, timeout)
+            self._wait(plan, found, found.spec.processes, timeout)
 
     # One process
 
@@ -195,22 +202,22 @@ class Fleet:
 
     def kill(self, process: str | None = None) -> None:
         """End a process as a crash would (SIGKILL)."""
-        kill_all([self.identity_of(process or self._first_master())])
+        kill_all([self.identity_of(process or self._first_broker())])
 
     def pause(self, process: str | None = None) -> None:
         """Freeze a process: its sockets stay open, nothing answers."""
-        self._signal(process or self._first_master(), signal.SIGSTOP)
+        self._signal(process or self._first_broker(), signal.SIGSTOP)
 
     def resume(self, process: str | None = None) -> None:
-        self._signal(process or self._first_master(), signal.SIGCONT)
+        self._signal(process or self._first_broker(), signal.SIGCONT)
 
     def end(self, process: str | None = None, grace: float = GRACE_SECONDS) -> None:
         """End a process in good order (SIGTERM)."""
-        end_all([self.identity_of(process or self._first_master())], grace)
+        end_all([self.identity_of(process or self._first_broker())], grace)
 
     def restart(self, process: str | None = None, timeout: float = START_SECONDS, grace: float = GRACE_SECONDS) -> None:
         """End a process in good order, if it lives, start it again and wait until it is up."""
-        process = process or self._first_master()
+        process = process or self._first_broker()
         with self._turn():
             found = self.known()
             if process in found.processes:
@@ -254,8 +261,14 @@ class Fleet:
 
     # Inside
 
-    def _first_master(self) -> str:
+    def _first_broker(self) -> str:
         return self.known().spec.broker_names[0]
+
+    @staticmethod
+    def _continues(found: State, name: str) -> bool:
+        """Whether a process lives; if it is paused, it goes on."""
+        identity = found.processes.get(name)
+        return identity is not None and identity.send(signal.SIGCONT)
 
     def _signal(self, process: str, number: signal.Signals) -> None:
         if not self.identity_of(process).send(number):
@@ -272,15 +285,8 @@ class Fleet:
         for path, content in plan.files.items():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             state.write_private(path, content)
-        brokers = found.spec.broker_processes
-        waves = [
-            [NAME_SERVER],
-            [name for name in brokers if not is_slave(name)],
-            # A slave learns its master's address when it registers; one that is first would wait for its next turn.
-            [name for name in brokers if is_slave(name)] + ([PROXY] if found.spec.proxy else []),
-        ]
         try:
-            for wave in waves:
+            for wave in found.spec.waves:
                 for name in wave:
                     self._launch(plan, found, name)
                 self._wait(plan, found, wave, timeout)
@@ -299,7 +305,7 @@ class Fleet:
 
     def _wait(self, plan: FleetPlan, found: State, names: Sequence[str], timeout: float) -> None:
         permission = dict(found.spec.properties).get("brokerPermission", "6")
-        readiness = Readiness(self.layout, found.ports, self.probe(), permission)
+        readiness = Readiness(self.layout, found.ports, self.probe(), permission, found.spec.controller)
         started = [(plan.processes[name], found.processes[name]) for name in names]
         readiness.wait(started, timeout, self._reporter.progress)
 

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rocketfleet.devbroker.config import LOOPBACK, NAME_SERVER, PROXY, Layout, broker_name_of, is_slave
+from rocketfleet.base.processes import Identity, spawn
 from rocketfleet.devbroker.errors import ProbeError, StartError
 from rocketfleet.devbroker.lastwords import last_words
-from rocketfleet.devbroker.plan import ProcessPlan
-from rocketfleet.devbroker.probe import UPDATE_BROKER_CONFIG, Probe
-from rocketfleet.devbroker.process import Identity, spawn
+from rocketfleet.devbroker.probe import Probe
+from rocketfleet.devbroker.setup.config import LOOPBACK, NAME_SERVER, PROXY, Layout, broker_name_of, is_slave
+from rocketfleet.devbroker.setup.plan import ProcessPlan
+from rocketfleet.wire.bodies import MASTER_ID
+from rocketfleet.wire.codes import RequestCode
 
 _POLL_SECONDS = 0.05
 _NUDGE_SECONDS = 0.5
@@ -50,6 +52,8 @@ class Readiness:
     ports: Mapping[str, int]
     probe: Probe
     broker_permission: str = "6"
+    controller: bool = False
+    """Whether a controller decides which replica of a broker is its master."""
 
     def is_up(self, plan: ProcessPlan) -> bool:
         if plan.ready_words not in self.output_of(plan.name):
@@ -62,8 +66,10 @@ class Readiness:
             return False
         if plan.name == NAME_SERVER:
             return True
-        addresses = brokers.get(broker_name_of(plan.name), {})
-        return addresses.get(1 if is_slave(plan.name) else 0) == f"{LOOPBACK}:{self.ports[plan.name]}"
+        addresses, own = brokers.get(broker_name_of(plan.name), {}), f"{LOOPBACK}:{self.ports[plan.name]}"
+        if self.controller:
+            return MASTER_ID in addresses and own in addresses.values()
+        return addresses.get(1 if is_slave(plan.name) else MASTER_ID) == own
 
     def output_of(self, process: str) -> str:
         try:
@@ -105,11 +111,12 @@ class Readiness:
             sleep(_POLL_SECONDS)
 
     def _nudge(self, plan: ProcessPlan) -> None:
-        if plan.name in (NAME_SERVER, PROXY) or plan.ready_words not in self.output_of(plan.name):
+        # A replica that has no role yet must not register: it would do so under an id that is not its own.
+        if self.controller or plan.name in (NAME_SERVER, PROXY) or plan.ready_words not in self.output_of(plan.name):
             return
         with suppress(ProbeError):
             body = f"brokerPermission={self.broker_permission}\n".encode()
-            self.probe.call(f"{LOOPBACK}:{self.ports[plan.name]}", UPDATE_BROKER_CONFIG, body=body)
+            self.probe.call(f"{LOOPBACK}:{self.ports[plan.name]}", RequestCode.UPDATE_BROKER_CONFIG, body=body)
 
     def _obituary(self, process: str) -> str:
         logs = sorted((self.layout.home(process) / "logs" / "rocketmqlogs").glob("*.log"))

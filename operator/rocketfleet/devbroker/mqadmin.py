@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import IO, TextIO
 
-from rocketfleet.devbroker.config import CLUSTER, FleetSpec, Layout
-from rocketfleet.devbroker.plan import jvm_flags
+from rocketfleet.devbroker.setup.config import CLUSTER, FleetSpec, Layout
+from rocketfleet.devbroker.setup.plan import jvm_flags
 
 MAIN_CLASS = "org.apache.rocketmq.tools.command.MQAdminStartup"
 

@@ -1,141 +1,98 @@
 """The few questions a development broker must be asked, over the wire, without the client that is being developed.
 
 Is a broker registered, create a topic, create a group: starting mqadmin for each would cost a JVM (over a second), and
-`rocketfleet.client` stands above this package and is itself tested with what is started here. So this is the remoting
-protocol at its smallest: one connection a call, JSON header, blocking.
+`rocketfleet.client` is itself tested with what is started here. So this is the remoting protocol at its smallest: the
+bytes of `rocketfleet.wire`, one connection a call, blocking.
 """
 
-import base64
-import hashlib
-import hmac
-import json
-import re
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rocketfleet.devbroker.errors import ProbeError
+from rocketfleet.wire import acl, command
+from rocketfleet.wire.acl import Credentials
+from rocketfleet.wire.bodies import ClusterInfo, TopicRouteData
+from rocketfleet.wire.codes import RequestCode, ResponseCode
+from rocketfleet.wire.command import Command
+from rocketfleet.wire.errors import WireError
+from rocketfleet.wire.frame import FrameDecoder
 
-UPDATE_AND_CREATE_TOPIC = 17
-UPDATE_BROKER_CONFIG = 25
-GET_BROKER_CONFIG = 26
-GET_BROKER_RUNTIME_INFO = 28
-GET_ROUTEINFO_BY_TOPIC = 105
-GET_BROKER_CLUSTER_INFO = 106
-UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = 200
-
-TOPIC_NOT_EXIST = 17
-LONGEST_ANSWER = 1 << 24
-
-
-@dataclass(frozen=True)
-class Admin:
-    """A super user's credentials."""
-
-    access_key: str
-    secret_key: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Answer:
-    code: int
-    remark: str
-    body: bytes
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
 class Probe:
-    """How to reach a fleet's servers: with which credentials, through which TLS context."""
+    """How to reach a fleet's servers: with a super user's credentials, through which TLS context."""
 
-    admin: Admin | None = None
+    admin: Credentials | None = None
     tls: ssl.SSLContext | None = None
     timeout: float = 3.0
 
-    def call(self, address: str, code: int, fields: Mapping[str, Any] | None = None, body: bytes = b"") -> Answer:
+    def call(self, address: str, code: int, fields: Mapping[str, Any] | None = None, body: bytes = b"") -> Command:
         """Ask one thing of a server at host:port."""
         host, _, port = address.rpartition(":")
+        asked = command.request(code, fields, body)
+        if self.admin is not None:
+            asked.fields |= acl.sign(self.admin, asked.fields, body)
         try:
             with socket.create_connection((host, int(port)), self.timeout) as plain:
                 plain.settimeout(self.timeout)
                 if self.tls is None:
-                    return _exchange(plain, encode(code, fields or {}, body, self.admin))
+                    return _exchange(plain, asked)
                 with self.tls.wrap_socket(plain, server_hostname=host) as secure:
-                    return _exchange(secure, encode(code, fields or {}, body, self.admin))
+                    return _exchange(secure, asked)
         except (OSError, ValueError) as problem:
-            raise ProbeError(f"{address} did not answer: {problem}.") from None
+            raise _no_answer(address, problem) from None
+
+    def ask(self, address: str, code: int, fields: Mapping[str, Any] | None = None, body: bytes = b"") -> Command:
+        """The same; an answer that is no success is an error."""
+        answer = self.call(address, code, fields, body)
+        if answer.code != ResponseCode.SUCCESS:
+            raise _refused(address, answer)
+        return answer
 
     def registered_brokers(self, name_server: str) -> dict[str, dict[int, str]]:
         """Broker name → broker id → address, as the name server knows them."""
-        answer = self.call(name_server, GET_BROKER_CLUSTER_INFO)
-        if answer.code != 0:
-            raise ProbeError(f"{name_server} answered {answer.code}: {answer.remark}.")
-        return parse_cluster_info(answer.body)
+        answer = self.ask(name_server, RequestCode.GET_BROKER_CLUSTER_INFO)
+        try:
+            table = ClusterInfo.decode(answer.body).broker_addr_table
+        except WireError as problem:
+            raise _no_answer(name_server, problem) from None
+        return {name: data.broker_addrs for name, data in table.items()}
 
     def has_route(self, name_server: str, topic: str, brokers: int) -> bool:
         """Whether the name server knows the topic on that many brokers."""
-        answer = self.call(name_server, GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
-        if answer.code == TOPIC_NOT_EXIST:
+        answer = self.call(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
             return False
-        if answer.code != 0:
-            raise ProbeError(f"{name_server} answered {answer.code}: {answer.remark}.")
-        return len(json.loads(quote_bare_keys(answer.body.decode()))["queueDatas"]) >= brokers
+        if answer.code != ResponseCode.SUCCESS:
+            raise _refused(name_server, answer)
+        try:
+            return len(TopicRouteData.decode(answer.body).queue_datas) >= brokers
+        except WireError as problem:
+            raise _no_answer(name_server, problem) from None
 
 
-def encode(code: int, fields: Mapping[str, Any], body: bytes, admin: Admin | None = None) -> bytes:
-    """One request as the bytes of its frame, signed if there are credentials."""
-    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
-    if admin is not None:
-        texts["AccessKey"] = admin.access_key
-        signed = "".join(texts[name] for name in sorted(texts)).encode() + body
-        digest = hmac.new(admin.secret_key.encode(), signed, hashlib.sha1).digest()
-        texts["Signature"] = base64.b64encode(digest).decode()
-    header = json.dumps(
-        {
-            "code": code,
-            "extFields": texts,
-            "flag": 0,
-            "language": "OTHER",
-            "opaque": 1,
-            "serializeTypeCurrentRPC": "JSON",
-            "version": 473,
-        }
-    ).encode()
-    return (4 + len(header) + len(body)).to_bytes(4) + len(header).to_bytes(4) + header + body
+def _no_answer(address: str, problem: Exception) -> ProbeError:
+    return ProbeError(f"{address} did not answer: {str(problem).removesuffix('.')}.")
 
 
-def _exchange(connection: socket.socket, request: bytes) -> Answer:
-    connection.sendall(request)
-    length = int.from_bytes(_receive(connection, 4))
-    if not 4 <= length <= LONGEST_ANSWER:
-        raise ValueError("this is not the remoting protocol")
-    frame = _receive(connection, length)
-    header_length = int.from_bytes(frame[:4]) & 0xFFFFFF
-    header = json.loads(frame[4 : 4 + header_length])
-    fields = header if isinstance(header, dict) else {}
-    if "code" not in fields:
-        raise ValueError("this is not the remoting protocol")
-    return Answer(int(fields["code"]), str(fields.get("remark") or ""), frame[4 + header_length :])
+def _refused(address: str, answer: Command) -> ProbeError:
+    return ProbeError(f"{address} answered {answer.code}: {answer.remark or ''}.")
 
 
-def _receive(connection: socket.socket, length: int) -> bytes:
-    received = bytearray()
-    while len(received) < length:
-        piece = connection.recv(length - len(received))
-        if not piece:
+def _exchange(connection: socket.socket, asked: Command) -> Command:
+    connection.sendall(command.encode(asked))
+    decoder = FrameDecoder()
+    while True:
+        chunk = connection.recv(_CHUNK)
+        if not chunk:
             raise ValueError("the connection was closed")
-        received += piece
-    return bytes(received)
-
-
-def parse_cluster_info(body: bytes) -> dict[str, dict[int, str]]:
-    table = json.loads(quote_bare_keys(body.decode()))["brokerAddrTable"]
-    return {
-        name: {int(number): address for number, address in data["brokerAddrs"].items()} for name, data in table.items()
-    }
-
-
-def quote_bare_keys(text: str) -> str:
-    """fastjson writes the integer keys of a map without quotes, which is not JSON."""
-    return re.sub(r"([{,])(\d+):", r'\1"\2":', text)
+        for frame in decoder.feed(chunk):
+            answer = command.decode(frame)
+            if not answer.is_response:
+                raise ValueError("this is not the remoting protocol")
+            return answer

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rocketfleet.devbroker.config import FleetSpec
+from rocketfleet.base.processes import Identity
 from rocketfleet.devbroker.errors import DevBrokerError
-from rocketfleet.devbroker.process import Identity
+from rocketfleet.devbroker.setup.config import FleetSpec
 
 FORMAT = 1
 

@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rocketfleet.devbroker.errors import DevBrokerError, ProbeError
+from rocketfleet.devbroker.errors import DevBrokerError
 from rocketfleet.devbroker.fleet import Fleet
-from rocketfleet.devbroker.probe import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, UPDATE_AND_CREATE_TOPIC, Probe
+from rocketfleet.wire.bodies import PERM_READ, PERM_WRITE
+from rocketfleet.wire.codes import RequestCode
 
-_READ_AND_WRITE = 6
+_READ_AND_WRITE = PERM_READ | PERM_WRITE
 
 
 def create_topic(
@@ -40,7 +41,7 @@ def create_topic(
         fields["attributes"] = ",".join(f"+{name}={value}" for name, value in attributes.items())
     probe, masters, name_server = fleet.probe(), fleet.masters, fleet.name_server
     for address in masters.values():
-        _ask(probe, address, UPDATE_AND_CREATE_TOPIC, fields)
+        probe.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
     deadline = clock() + timeout
     while not probe.has_route(name_server, topic, len(masters)):
         if clock() > deadline:
@@ -53,10 +54,4 @@ def create_group(fleet: Fleet, group: str, **settings: Any) -> None:
     body = json.dumps({"groupName": group, **settings}).encode()
     probe = fleet.probe()
     for address in fleet.masters.values():
-        _ask(probe, address, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, body)
-
-
-def _ask(probe: Probe, address: str, code: int, fields: Mapping[str, Any], body: bytes = b"") -> None:
-    answer = probe.call(address, code, fields, body)
-    if answer.code != 0:
-        raise ProbeError(f"{address} answered {answer.code}: {answer.remark}.")
+        probe.ask(address, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rocketfleet.facade.consts import MessageProperty
 from rocketfleet.wire import message as wire
-from rocketfleet.wire import properties as names
+from rocketfleet.wire.message import properties as names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

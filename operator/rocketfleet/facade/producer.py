@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rocketfleet.client.errors import RocketMQError
+from rocketfleet.facade.connecting import Connecting
 from rocketfleet.facade.consts import SendStatus
 from rocketfleet.facade.exceptions import (
     NullPointerException,
@@ -39,13 +40,12 @@ from rocketfleet.producer import result as results
 from rocketfleet.producer.errors import InvalidMessage, ProducerClosed
 from rocketfleet.producer.retry import RetryPolicy
 from rocketfleet.producer.sync import SyncProducer
-from rocketfleet.wire.acl import Credentials
 from rocketfleet.wire.errors import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rocketfleet.producer.sharding import Selector, ShardingKey
+    from rocketfleet.producer.queues.sharding import Selector, ShardingKey
     from rocketfleet.producer.transaction import TransactionListener
     from rocketfleet.wire import message as wire
     from rocketfleet.wire.queue import MessageQueue
@@ -92,7 +92,7 @@ def hashing_queue_selector(mq_size: int, msg: ReceivedMessage, arg: Any) -> int:
     return number % mq_size
 
 
-class Producer:
+class Producer(Connecting):
     """Sends messages. Threads may share it once it is started."""
 
     def __init__(
@@ -252,23 +252,6 @@ class Producer:
     def set_instance_name(self, name: Text) -> None:
         """A part of the client's id, instead of a random one."""
         self._unstarted().instance_name = text_of(name, "an instance name")
-
-    def set_name_server_address(self, addr: Text) -> None:
-        """host:port, several separated by a semicolon."""
-        self._unstarted().name_servers = text_of(addr, "a name server address")
-
-    def set_name_server_domain(self, domain: Text) -> None:
-        """A web server that hands out the list of name servers; asked once, at the start."""
-        self._unstarted().name_server_domain = text_of(domain, "a name server domain")
-
-    set_namesrv_addr = set_name_server_address
-    set_namesrv_domain = set_name_server_domain
-
-    def set_session_credentials(self, access_key: Text, access_secret: Text, channel: Text = "") -> None:
-        """Who signs requests. The channel is a label of Alibaba's cloud that no broker looks at; it is not sent."""
-        text_of(channel, "a channel")
-        key, secret = text_of(access_key, "an access key"), text_of(access_secret, "an access secret")
-        self._unstarted().credentials = Credentials(key, secret)
 
     def set_timeout(self, timeout: int) -> None:
         """Milliseconds for a whole send; may be changed at any time."""

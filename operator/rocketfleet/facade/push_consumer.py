@@ -14,31 +14,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from rocketfleet.allocation.strategies import StrategyName
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.results import ConsumeResult
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings, Handover, InitialOffset
-from rocketfleet.consumer.subscription import Subscription
+from rocketfleet.consumer.subscription import Subscription, tags_problem
+from rocketfleet.facade.connecting import Connecting
 from rocketfleet.facade.consts import ConsumeStatus, MessageModel
 from rocketfleet.facade.exceptions import ConsumerException, NullPointerException, PushConsumerStartFailed
 from rocketfleet.facade.message import ReceivedMessage, Text, number_of, text_of
 from rocketfleet.facade.settings import Settings
-from rocketfleet.wire.acl import Credentials
-from rocketfleet.wire.bodies import MessageModel as WireModel
+from rocketfleet.wire.enums import MessageModel as Model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from rocketfleet.wire import message as wire
 
+_log = logging.getLogger(__name__)
 _UNTIL_READY = 5.0  # seconds that `start` waits at most for queues that others still hold
 
 
-class PushConsumer:
+class PushConsumer(Connecting):
     """A member of a group. Set it up, subscribe, start."""
 
     def __init__(
@@ -104,7 +107,10 @@ class PushConsumer:
         self._unstarted()
         if not callable(callback):
             raise TypeError(f"the callback must be a function, not {type(callback).__name__}")
-        self._callbacks[text_of(topic, "a topic")] = (text_of(expression, "an expression"), callback)
+        tags = text_of(expression, "an expression")
+        if problem := tags_problem(tags):  # the original takes it, so it is no error here
+            _log.warning("%s: %s", text_of(topic, "a topic"), problem)
+        self._callbacks[text_of(topic, "a topic")] = (tags, callback)
 
     # -- settings
 
@@ -120,23 +126,6 @@ class PushConsumer:
     def set_instance_name(self, name: Text) -> None:
         """A part of the client's id, instead of a random one. Two members of a group must not share it."""
         self._unstarted().instance_name = text_of(name, "an instance name")
-
-    def set_name_server_address(self, addr: Text) -> None:
-        """host:port, several separated by a semicolon."""
-        self._unstarted().name_servers = text_of(addr, "a name server address")
-
-    def set_name_server_domain(self, domain: Text) -> None:
-        """A web server that hands out the list of name servers; asked once, at the start."""
-        self._unstarted().name_server_domain = text_of(domain, "a name server domain")
-
-    set_namesrv_addr = set_name_server_address
-    set_namesrv_domain = set_name_server_domain
-
-    def set_session_credentials(self, access_key: Text, access_secret: Text, channel: Text = "") -> None:
-        """Who signs requests. The channel is a label of Alibaba's cloud that no broker looks at; it is not sent."""
-        text_of(channel, "a channel")
-        key, secret = text_of(access_key, "an access key"), text_of(access_secret, "an access secret")
-        self._unstarted().credentials = Credentials(key, secret)
 
     def set_thread_count(self, thread_count: int) -> None:
         """How many callbacks may run at once."""
@@ -167,15 +156,18 @@ class PushConsumer:
     async def _begin(self) -> Consumer:
         settings = ConsumerSettings(
             group=self._settings.group,
-            subscriptions=tuple(Subscription(topic, expression) for topic, (expression, _) in self._callbacks.items()),
-            message_model=WireModel.CLUSTERING if self._model is MessageModel.CLUSTERING else WireModel.BROADCASTING,
+            subscriptions=tuple(
+                Subscription(topic, expression, any_tag=True) for topic, (expression, _) in self._callbacks.items()
+            ),
+            message_model=Model.CLUSTERING if self._model is MessageModel.CLUSTERING else Model.BROADCASTING,
             consume_mode=ConsumeMode.ORDERLY if self._orderly else ConsumeMode.CONCURRENT,
             handover=self._handover,
             initial_offset=InitialOffset.NATIVE,  # as the original: a young topic is read from its beginning
         )
         if self._threads is not None:
             settings = replace(settings, consume_thread_min=self._threads, consume_thread_max=self._threads)
-        consumer = Consumer(self._settings.client(), settings, self._handle)
+        # The original's strategy, for its users share groups with it.
+        consumer = Consumer(self._settings.client(), settings, self._handle, strategy=StrategyName.AVERAGELY)
         await consumer.start()
         # A new group starts at the end of its queues: messages sent right after `start` must not lie before that.
         with contextlib.suppress(TimeoutError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.producer.checks import MAX_MESSAGE_SIZE
 from rocketfleet.producer.options import ProducerOptions
-from rocketfleet.wire.compression import DEFAULT_LEVEL
+from rocketfleet.wire.message.compression import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from rocketfleet.wire.acl import Credentials

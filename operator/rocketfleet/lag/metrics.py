@@ -20,14 +20,14 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from rocketfleet.lag.reckoning import summed
-from rocketfleet.lag.rules import State
+from rocketfleet.lag.collecting.reckoning import summed
+from rocketfleet.lag.judging.rules import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from rocketfleet.lag.collecting.monitor import LagMonitor
     from rocketfleet.lag.figures import GroupLag, QueueLag
-    from rocketfleet.lag.monitor import LagMonitor
     from rocketfleet.lag.target import Target
     from rocketfleet.wire.queue import MessageQueue
 
@@ -41,10 +41,18 @@ OF_GROUP: Final[dict[str, tuple[str, Callable[[GroupLag], float | None]]]] = {
         "Messages not yet consumed in the queues whose lag is known, when it is not known of all.",
         lambda lag: lag.at_least,
     ),
-    "group_retry_messages": ("Messages that wait to be tried again.", lambda lag: lag.retry),
+    "group_retry_messages": ("Messages that are due to be tried again.", lambda lag: lag.retry),
+    "group_delayed_messages": (
+        "Messages that failed and wait for their delay before they are tried again, as far as workers told.",
+        lambda lag: lag.delayed,
+    ),
     "group_dead_letters": ("Messages among the dead letters.", lambda lag: lag.dlq),
-    "group_consumed_messages_per_second": ("Messages consumed a second.", lambda lag: lag.consume_rate),
-    "group_produced_messages_per_second": ("Messages a second that came in.", lambda lag: lag.produce_rate),
+    "group_given_up_messages_total": (
+        "Messages that ever became dead letters, whether or not they are still there.",
+        lambda lag: lag.dlq_end,
+    ),
+    "group_consumed_messages_per_second": ("Messages consumed per second.", lambda lag: lag.consume_rate),
+    "group_produced_messages_per_second": ("Messages per second that came in.", lambda lag: lag.produce_rate),
     "group_drain_seconds": (
         "How long the lag lasts at these rates; +Inf: it does not shrink.",
         lambda lag: lag.drain_seconds,
@@ -106,7 +114,8 @@ class LagMetrics:
 
 def _write(lines: list[str], name: str, meaning: str, samples: Iterable[tuple[str, float | None]]) -> None:
     name = PREFIX + name
-    lines.append(f"# HELP {name} {meaning}\n# TYPE {name} gauge")
+    kind = "counter" if name.endswith("_total") else "gauge"
+    lines.append(f"# HELP {name} {meaning}\n# TYPE {name} {kind}")
     for labels, value in samples:
         if value is not None:
             text = "+Inf" if value == math.inf else value

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocketfleet.consumer.start_offset import Start, start_without_offset
+from rocketfleet.consumer.offset_storage.start_offset import Start, start_without_offset
+from rocketfleet.wire.enums import MessageModel
 
 if TYPE_CHECKING:
+    from rocketfleet.api.consumer_group import ConsumerGroup
     from rocketfleet.client.client import Client
-    from rocketfleet.wire.bodies import ConsumeFromWhere
+    from rocketfleet.wire.enums import ConsumeFromWhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +32,23 @@ class Target:
     def from_beginning(self, topic: str) -> bool:
         """Whether the group will begin a topic at its beginning, where it has no offset."""
         return start_without_offset(self.where, topic) is Start.BEGINNING
+
+    def from_beginning_once_begun(self, topic: str) -> bool:
+        """Whether the group will begin new queues of a topic at their beginning, after it has begun with the topic."""
+        return start_without_offset(self.where, topic) is Start.END
+
+
+def target_of(client: Client, group: ConsumerGroup) -> Target:
+    """The group of an object. Its cluster is called by its name servers."""
+    namespace, name = group.key
+    spec = group.spec
+    return Target(
+        client=client,
+        group=group.group_name,
+        topics=tuple(dict.fromkeys(subscription.topic for subscription in spec.subscriptions)),
+        where=spec.consume_from_where,
+        broadcast=spec.message_model is MessageModel.BROADCASTING,
+        cluster=";".join(spec.cluster.name_servers),
+        namespace=namespace,
+        name=name,
+    )

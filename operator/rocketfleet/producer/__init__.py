@@ -1,6 +1,6 @@
 """Sending: queue choice, latency fault tolerance, batches, order, delay, transactions."""
 
-from rocketfleet.producer.accumulator import BatchLimits
+from rocketfleet.producer.batching.accumulator import BatchLimits
 from rocketfleet.producer.errors import (
     BatchAnswerMismatch,
     InvalidMessage,

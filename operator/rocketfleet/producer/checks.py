@@ -7,15 +7,14 @@ exception that Java makes too: an empty body.
 import re
 from collections.abc import Sequence
 
+from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.producer.errors import InvalidMessage
-from rocketfleet.wire import properties
-from rocketfleet.wire.message import Message
+from rocketfleet.wire.message import Message, properties
 
 MAX_MESSAGE_SIZE = 4 * 1024 * 1024
 MAX_PROPERTIES = 0x7FFF
 MAX_TOPIC = 127
 MAX_GROUP = 120
-RETRY_PREFIX = "%RETRY%"
 
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
 _NOT_FOR_SENDING = frozenset(

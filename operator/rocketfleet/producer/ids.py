@@ -12,7 +12,7 @@ import socket
 import threading
 from ipaddress import ip_address
 
-from rocketfleet.client.address import parse
+from rocketfleet.client.transport.address import parse
 from rocketfleet.wire.message import UniqueIds
 
 _lock = threading.Lock()

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from rocketfleet.client.broker_messages import AUTO_CREATE_TOPIC
+from rocketfleet.client.requests.broker_messages import AUTO_CREATE_TOPIC
 from rocketfleet.producer import checks
-from rocketfleet.producer.accumulator import BatchLimits
-from rocketfleet.producer.faults import LADDER
+from rocketfleet.producer.batching.accumulator import BatchLimits
+from rocketfleet.producer.queues.faults import LADDER
 from rocketfleet.producer.retry import RetryPolicy
 from rocketfleet.wire.command import HeaderForm
-from rocketfleet.wire.compression import DEFAULT_LEVEL, Compression
+from rocketfleet.wire.message.compression import DEFAULT_LEVEL, Compression
 
 
 @dataclass(frozen=True, slots=True)

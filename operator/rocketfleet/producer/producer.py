@@ -18,23 +18,22 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import NoRoute, RocketMQError, TopicNotExist, response_error
 from rocketfleet.producer import checks, request, transaction
-from rocketfleet.producer.accumulating import Accumulating, BatchKey, Waiting
-from rocketfleet.producer.choice import QueueRing, choose
+from rocketfleet.producer.batching.accumulating import Accumulating, BatchKey, Waiting
 from rocketfleet.producer.errors import InvalidMessage, ProducerClosed, SendFailed, SendTimeout
-from rocketfleet.producer.faults import FaultTable
 from rocketfleet.producer.ids import process_ids
 from rocketfleet.producer.options import ProducerOptions
-from rocketfleet.producer.publishing import Publishing
+from rocketfleet.producer.queues.choice import QueueRing, choose
+from rocketfleet.producer.queues.faults import FaultTable
+from rocketfleet.producer.queues.publishing import Publishing
+from rocketfleet.producer.queues.sharding import Selector, ShardingKey, by_hash
 from rocketfleet.producer.request import Prepared, SendSettings, build
 from rocketfleet.producer.result import STATUS_OF_CODE, BatchResult, SendResult, SendStatus, read_batch, read_single
 from rocketfleet.producer.retry import Blame, blame
-from rocketfleet.producer.sharding import Selector, ShardingKey, by_hash
 from rocketfleet.producer.transaction import TransactionListener, TransactionResult
 from rocketfleet.producer.upkeep import Upkeep
-from rocketfleet.wire import properties
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import Command
-from rocketfleet.wire.message import Message, UniqueIds
+from rocketfleet.wire.message import Message, UniqueIds, properties
 from rocketfleet.wire.queue import MessageQueue
 
 _COMPRESS_ASIDE = 128 * 1024  # from here on, compressing would hold up the event loop noticeably

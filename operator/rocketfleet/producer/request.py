@@ -8,17 +8,15 @@ of its messages inside, and one of its own, which tells brokers with batch queue
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rocketfleet.client.broker_messages import AUTO_CREATE_TOPIC, send_request
+from rocketfleet.client.requests.broker_messages import AUTO_CREATE_TOPIC, send_request
+from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.producer import checks
 from rocketfleet.producer.errors import InvalidMessage
-from rocketfleet.wire import properties, sysflag
 from rocketfleet.wire.command import Command, HeaderForm
-from rocketfleet.wire.compression import DEFAULT_LEVEL, Compression, compress
 from rocketfleet.wire.errors import WireError
-from rocketfleet.wire.message import Message, UniqueIds, encode_batch, encode_properties
+from rocketfleet.wire.message import Message, UniqueIds, encode_batch, encode_properties, properties, sysflag
+from rocketfleet.wire.message.compression import DEFAULT_LEVEL, Compression, compress
 from rocketfleet.wire.queue import MessageQueue
-
-_RETRY_PREFIX = checks.RETRY_PREFIX
 
 
 class SendSettings(NamedTuple):
@@ -61,7 +59,7 @@ def prepare(message: Message, settings: SendSettings, ids: UniqueIds) -> Prepare
     if held.get(properties.TRANSACTION_PREPARED) == "true":
         sys_flag |= sysflag.TRANSACTION_PREPARED
     reconsumed, most = 0, None
-    if message.topic.startswith(_RETRY_PREFIX):  # there, two of the properties are the header's business
+    if message.topic.startswith(RETRY_PREFIX):  # there, two of the properties are the header's business
         held = dict(held)
         reconsumed = int(held.pop(properties.RECONSUME_TIME, 0))
         most = int(held.pop(properties.MAX_RECONSUME_TIMES)) if properties.MAX_RECONSUME_TIMES in held else None

@@ -4,10 +4,11 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, overload
 
+from rocketfleet.base.counting import counted
 from rocketfleet.client.errors import ProtocolError
 from rocketfleet.producer.errors import BatchAnswerMismatch
-from rocketfleet.wire import properties
 from rocketfleet.wire.codes import ResponseCode
+from rocketfleet.wire.message import properties
 from rocketfleet.wire.queue import MessageQueue
 
 DEFAULT_REGION = "DefaultRegion"
@@ -79,7 +80,7 @@ class BatchResult(Sequence[SendResult]):
             offset_ids = offset_ids[:1] * count
         if len(offset_ids) != count:
             raise BatchAnswerMismatch(
-                f"the broker stored a batch of {count} messages in {self.queue} from offset {self.queue_offset} on, "
+                f"the broker stored a batch of {counted(count)} in {self.queue} from offset {self.queue_offset} on, "
                 f"but its answer names {len(offset_ids)}; only their offset ids are not known"
             )
         region, trace_on = fields.get(properties.MESSAGE_REGION) or DEFAULT_REGION, _trace_on(fields)
@@ -116,7 +117,7 @@ class BatchResult(Sequence[SendResult]):
         return self.results[index]
 
     def __repr__(self) -> str:
-        return f"BatchResult({self._count} messages, {self.status.name}, {self.queue}, from offset {self.queue_offset})"
+        return f"BatchResult({counted(self._count)}, {self.status.name}, {self.queue}, from offset {self.queue_offset})"
 
 
 def read_single(status: SendStatus, topic: str, broker: str, msg_id: str, fields: Mapping[str, str]) -> SendResult:

@@ -15,8 +15,8 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.producer.errors import ProducerClosed
 from rocketfleet.producer.options import ProducerOptions
 from rocketfleet.producer.producer import Producer
+from rocketfleet.producer.queues.sharding import Selector, ShardingKey
 from rocketfleet.producer.result import BatchResult, SendResult
-from rocketfleet.producer.sharding import Selector, ShardingKey
 from rocketfleet.producer.transaction import TransactionListener, TransactionResult
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
@@ -132,12 +132,8 @@ class SyncProducer:
         timeout: float | None = None,
     ) -> "concurrent.futures.Future[SendResult]":
         """Send without waiting. `on_done` is called with the future, in the producer's thread: it should be brief."""
-        future = self._submit(
-            self._producer.send(message, queue=queue, sharding_key=sharding_key, selector=selector, timeout=timeout)
-        )
-        if on_done is not None:
-            future.add_done_callback(on_done)
-        return future
+        work = self._producer.send(message, queue=queue, sharding_key=sharding_key, selector=selector, timeout=timeout)
+        return self._submit(work, on_done)
 
     def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout: float | None = None
@@ -170,7 +166,11 @@ class SyncProducer:
 
     # -- between the threads
 
-    def _submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+    def _submit(
+        self,
+        work: Coroutine[Any, Any, T],
+        on_done: Callable[["concurrent.futures.Future[T]"], None] | None = None,
+    ) -> "concurrent.futures.Future[T]":
         with self._lock:
             loop = self._loop
             if self._closed or loop is None:
@@ -186,7 +186,11 @@ class SyncProducer:
                 raise RuntimeError(
                     "a callback in the producer's own thread cannot wait for the producer: call it from another thread"
                 )
-            return asyncio.run_coroutine_threadsafe(work, loop)
+            future = asyncio.run_coroutine_threadsafe(work, loop)
+            if on_done is not None:
+                # Added in the producer's thread: one that is added here would run here if the work is over by then.
+                loop.call_soon_threadsafe(future.add_done_callback, on_done)
+            return future
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         future = self._submit(work)

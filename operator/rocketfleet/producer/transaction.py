@@ -18,21 +18,15 @@ import logging
 from collections.abc import Awaitable
 from typing import Any, NamedTuple, Protocol
 
-from rocketfleet.client.broker_messages import (
-    TRANSACTION_COMMIT,
-    TRANSACTION_ROLLBACK,
-    TRANSACTION_UNKNOWN,
-    end_transaction_request,
-)
-from rocketfleet.client.calls import Caller, ask
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import NoBroker, RocketMQError
+from rocketfleet.client.requests.broker_messages import end_transaction_request
+from rocketfleet.client.requests.calls import Caller, ask
 from rocketfleet.producer.errors import InvalidMessage
 from rocketfleet.producer.result import SendResult, SendStatus
-from rocketfleet.wire import properties
 from rocketfleet.wire.command import Command
 from rocketfleet.wire.errors import WireError
-from rocketfleet.wire.message import Message, ReceivedMessage, decode_messages, decode_offset_id
+from rocketfleet.wire.message import Message, ReceivedMessage, decode_messages, decode_offset_id, properties, sysflag
 
 _log = logging.getLogger(__name__)
 
@@ -47,9 +41,9 @@ class TransactionState(enum.Enum):
 
 
 _DECISIONS = {
-    TransactionState.COMMIT: TRANSACTION_COMMIT,
-    TransactionState.ROLLBACK: TRANSACTION_ROLLBACK,
-    TransactionState.UNKNOWN: TRANSACTION_UNKNOWN,
+    TransactionState.COMMIT: sysflag.TRANSACTION_COMMIT,
+    TransactionState.ROLLBACK: sysflag.TRANSACTION_ROLLBACK,
+    TransactionState.UNKNOWN: sysflag.TRANSACTION_NONE,
 }
 
 

@@ -10,11 +10,12 @@ import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 
-from rocketfleet.client import broker_members, broker_offsets, fanout
+from rocketfleet.client import fanout
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import NoBroker, RocketMQError
-from rocketfleet.producer.faults import FaultTable
-from rocketfleet.producer.publishing import Publishing
+from rocketfleet.client.requests import broker_members, broker_offsets
+from rocketfleet.producer.queues.faults import FaultTable
+from rocketfleet.producer.queues.publishing import Publishing
 from rocketfleet.wire.bodies import HeartbeatData, ProducerData
 
 _log = logging.getLogger(__name__)

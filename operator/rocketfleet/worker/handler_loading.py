@@ -1,7 +1,8 @@
 """From `module:function` to a handler that can be called, or to one sentence that says why not.
 
-The module's directory (`--path`, a mounted ConfigMap) goes to the front of `sys.path`. What the module raises while it
-is imported is the user's to read, so its traceback is logged; everything else is told in the sentence.
+The module's directory (`--path`, a mounted ConfigMap, else the working directory) goes to the front of `sys.path`. What
+the module raises while it is imported is the user's to read, so its traceback is logged; everything else is told in the
+sentence.
 """
 
 import importlib
@@ -26,13 +27,12 @@ def load_handler(reference: str, path: Path | None = None) -> Handler:
     module_name, _, attribute = reference.partition(":")
     if not module_name or not attribute:
         raise HandlerError(f"{reference!r} does not name a handler: {_FORM}")
-    if path is not None:
-        put_on_path(path)
+    put_on_path(Path.cwd() if path is None else path)
     found = _find(_import(module_name, path), module_name, attribute)
     try:
         return inspect_handler(found)
     except TypeError as error:
-        raise HandlerError(f"{reference} is no handler: {error}") from error
+        raise HandlerError(f"{reference} is not a handler: {error}") from error
 
 
 def put_on_path(path: Path) -> None:
@@ -50,7 +50,7 @@ def _import(name: str, path: Path | None) -> object:
     except ModuleNotFoundError as error:
         # Only if it is this module that is missing; otherwise it is there, and misses one itself.
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            where = f"in {path} or on the Python path" if path is not None else "on the Python path (give --path DIR?)"
+            where = f"in {path} or on the Python path" if path is not None else f"in {Path.cwd()} (give --path DIR?)"
             raise HandlerError(f"there is no module {name!r} {where}") from None
         _log.exception("importing %s failed", name)
         raise HandlerError(f"module {name!r} imports {error.name!r}, which is not installed") from error

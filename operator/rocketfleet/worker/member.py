@@ -2,7 +2,8 @@
 
 Phases: *Joining* (trying until a broker takes us, or `join_timeout` is over), *Running*, *Draining*, *Closed*. A
 request to stop, by a signal or a call, ends the first two; it is asked for once and the outcome is the same for
-everybody who waits for it. Only a second signal hurries: a second call to drain may be the same caller asking again.
+everybody who waits for it. Only a second *signal* hurries: a second call to drain may be the same caller asking again,
+and the first signal after a call is how a pod is deleted or evicted while it drains, by somebody who does not know.
 
 The drain's outcome covers the queues that were held when it began. Where earlier queues stood when they went to other
 members is those members' business by now.
@@ -13,24 +14,24 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rocketfleet.allocation.strategies import Strategy
+from rocketfleet.base.clock import lease_clock
+from rocketfleet.base.counting import counted
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
-from rocketfleet.consumer.clock import lease_clock
 from rocketfleet.consumer.consumer import Consumer
+from rocketfleet.consumer.counters import Tally
 from rocketfleet.consumer.handler import Handler
-from rocketfleet.consumer.holdings import FinalOffset
-from rocketfleet.consumer.rebalance import is_settled
 from rocketfleet.consumer.settings import ConsumerSettings
-from rocketfleet.consumer.tally import Tally
-from rocketfleet.wire.queue import MessageQueue
-from rocketfleet.worker import exit_codes, snapshot, vitals
+from rocketfleet.control import exit_codes
+from rocketfleet.control.messages import Assignment, QueueReport, WorkerPhase, WorkReport
+from rocketfleet.worker import snapshot, vitals
 from rocketfleet.worker.durations import Durations, timed
+from rocketfleet.worker.outcome import Outcome
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
@@ -47,26 +48,6 @@ class MemberSpec:
     offset_directory: Path | None = None
     stuck_after: float = 30.0
     join_timeout: float = 60.0
-
-
-class WorkerPhase(Enum):
-    JOINING = "Joining"
-    RUNNING = "Running"
-    DRAINING = "Draining"
-    CLOSED = "Closed"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How it ended."""
-
-    code: int
-    final: dict[MessageQueue, FinalOffset] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    @property
-    def confirmed(self) -> bool:
-        return all(end.confirmed for end in self.final.values())
 
 
 class Member:
@@ -86,6 +67,7 @@ class Member:
         self._has_settled = False
         self._stop_asked = asyncio.Event()
         self._outcome: asyncio.Future[Outcome] | None = None
+        self._signals = 0
         self._hurrying: asyncio.Future[Any] | None = None  # only to be held on to
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -165,9 +147,13 @@ class Member:
         assert consumer is not None
         self.phase = WorkerPhase.DRAINING
         started = self._clock()
-        held = consumer.holdings.queues
-        _log.info("draining %d queues of group %s", len(held), self.spec.settings.group)
-        final = {queue: end for queue, end in (await consumer.stop()).items() if queue in held}
+        held = consumer.holdings.in_hand
+        _log.info("draining %s of group %s", counted(len(held), "queue"), self.spec.settings.group)
+        stopping = asyncio.ensure_future(consumer.stop())
+        if self._signals > 1:  # both came before the drain had begun
+            await asyncio.sleep(0)
+            self._hurry()
+        final = {queue: end for queue, end in (await stopping).items() if queue in held}
         seconds = self._clock() - started
         unsafe = {queue: end for queue, end in final.items() if not end.confirmed}
         for queue, end in sorted(unsafe.items()):
@@ -175,9 +161,26 @@ class Member:
                 "%s: offset %d is not confirmed by the broker; messages from the last confirmed one on come again",
                 queue,
                 end.offset,
+                extra={"offset": end.offset},
             )
-        _log.info("drained in %.2f s: %d queues, %d not confirmed", seconds, len(final), len(unsafe))
-        return Outcome(exit_codes.NOT_CONFIRMED if unsafe else exit_codes.DRAINED, final, seconds)
+        for queue, end in sorted(final.items()):
+            if end.unfinished:
+                _log.error(
+                    "%s: the handlers of %s were cut short: what was not finished will be delivered again",
+                    queue,
+                    counted(end.unfinished),
+                )
+        unfinished = sum(end.unfinished for end in final.values())
+        _log.log(
+            logging.WARNING if unsafe or unfinished else logging.INFO,
+            "drained in %.2f s: %s, %d not confirmed%s",
+            seconds,
+            counted(len(final), "queue"),
+            len(unsafe),
+            f"; {counted(unfinished)} did not finish and will be delivered again" if unfinished else "",
+        )
+        well = exit_codes.CUT_SHORT if unfinished else exit_codes.DRAINED
+        return Outcome(exit_codes.NOT_CONFIRMED if unsafe else well, final, seconds)
 
     # -- what may be asked for, on the event loop ---------------------------------------------------------------------
 
@@ -185,13 +188,21 @@ class Member:
         """Drain and end. Asked again, it changes nothing."""
         self._stop_asked.set()
 
-    def stop_or_hurry(self) -> None:
-        """Drain and end; asked again, wait for handlers no longer."""
-        if not self._stop_asked.is_set():
-            _log.info("asked to stop: draining")
+    def signalled(self) -> None:
+        """A signal: drain and end. The second one, and only that: wait for handlers no longer."""
+        self._signals += 1
+        if self._signals == 1:
+            going_on = self._stop_asked.is_set()
+            _log.info("asked to stop by a signal: %s", "the drain goes on" if going_on else "draining")
             self.stop()
-        elif self.phase is WorkerPhase.DRAINING and self._consumer is not None:
-            _log.warning("asked to stop again: handlers are no longer waited for")
+            return
+        if self._signals == 2:
+            _log.warning("asked to stop by a second signal: no longer waiting for handlers")
+        if self.phase is WorkerPhase.DRAINING:
+            self._hurry()
+
+    def _hurry(self) -> None:
+        if self._consumer is not None:
             self._hurrying = asyncio.ensure_future(self._consumer.stop())
 
     async def outcome(self) -> Outcome:
@@ -208,9 +219,9 @@ class Member:
 
     # -- what may be looked at, from any thread -----------------------------------------------------------------------
 
-    def queues(self) -> list[snapshot.QueueView]:
+    def queues(self) -> list[QueueReport]:
         consumer = self._consumer
-        return [] if consumer is None else snapshot.queue_views(consumer.holdings, lease_clock())
+        return [] if consumer is None else snapshot.queue_reports(consumer.holdings, lease_clock(), self.client_id)
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -227,13 +238,11 @@ class Member:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it owns what it was given in the last round, and nothing else."""
+        """Whether it owns what it was given in the last round, as far as brokers can be reached, and nothing else."""
         consumer = self._consumer
         if consumer is None or not consumer.rebalancer.last_round:
             return False
-        views = {view.queue: view.state for view in self.queues()}
-        owned = [queue for queue, state in views.items() if state == "Owned"]
-        return is_settled(consumer.rebalancer.allocated, owned, views)
+        return not consumer.ready_problems() and consumer.holdings.queues <= consumer.rebalancer.allocated
 
     def not_ready(self) -> list[str]:
         """Why it is not ready; empty if it is."""
@@ -246,8 +255,8 @@ class Member:
             broadcasting = self.spec.settings.is_broadcasting
             if not broadcasting and self.client_id not in self.members:
                 return ["the broker does not list this member yet"]
-            if not self.is_settled:
-                return ["the queues of the first allocation are not all owned yet"]
+            if self._consumer is not None and (problems := self._consumer.ready_problems()):
+                return problems
             self._has_settled = True
         return []
 
@@ -258,12 +267,9 @@ class Member:
             return vitals.Vitals(since_beat)
         now = self._clock()
         since_round = now - max(self._joined_at, consumer.rebalancer.last_round)
-        # The notes may be older than the consumer.
-        ended = vitals.expected_tasks(self.spec.settings) - self.pulse.running if self._noted_since_joined() else ()
-        return vitals.Vitals(since_beat, since_round, tuple(sorted(ended)))
-
-    def _noted_since_joined(self) -> bool:
-        return self.pulse.last_beat > self._joined_at + vitals.BEAT_SECONDS
+        return vitals.Vitals(
+            since_beat, since_round, tuple(sorted(consumer.ended_tasks())), tuple(consumer.queue_problems())
+        )
 
     def problems(self) -> list[str]:
         """Why it should be restarted; empty if it is well."""
@@ -273,17 +279,24 @@ class Member:
             round_limit=vitals.round_limit(self.spec.settings),
         )
 
-    def describe(self) -> dict[str, Any]:
+    def assignment(self) -> Assignment:
         """What /assignment answers."""
-        return {
-            "group": self.spec.settings.group,
-            "clientId": self.client_id,
-            "clientIds": [self.client_id],
-            "phase": self.phase.value,
-            "ready": not self.not_ready(),
-            "settled": self.is_settled,
-            "strategy": self.spec.strategy.name,
-            "handover": self.spec.settings.handover.value,
-            "members": list(self.members),
-            "queues": [view.as_json(self.client_id) for view in self.queues()],
-        }
+        return Assignment(
+            client_ids=(self.client_id,),
+            phase=self.phase,
+            ready=not self.not_ready(),
+            settled=self.is_settled,
+            members=tuple(self.members),
+            queues=tuple(self.queues()),
+            work=(self._work(),),
+            group=self.spec.settings.group,
+            strategy=self.spec.strategy.name,
+            handover=self.spec.settings.handover.value,
+        )
+
+    def _work(self) -> WorkReport:
+        """What the handler did since this process began."""
+        tally = self.tally
+        # An orderly handler that fails keeps its message, which is not counted as handled.
+        tried = tally.handled + (tally.failed if self.spec.settings.is_orderly else 0)
+        return WorkReport(self.client_id, tried, tally.failed, tally.sent_back)

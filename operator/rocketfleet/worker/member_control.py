@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from rocketfleet.worker.endpoints import Unavailable
-from rocketfleet.worker.member import Member, Outcome
-from rocketfleet.worker.snapshot import final_json
+from rocketfleet.control.budget import Margin
+from rocketfleet.control.endpoints import Unavailable
+from rocketfleet.control.messages import Assignment, DrainReport
+from rocketfleet.worker.member import Member
 
 T = TypeVar("T")
 REBALANCE_SECONDS = 15.0
-_DRAIN_MARGIN = 30.0  # seconds beyond the drain's own limit, for the last commits and the farewells
 
 
 class MemberControl:
@@ -46,20 +46,21 @@ class MemberControl:
         )
         return metrics.CONTENT_TYPE, metrics.render(observed)
 
-    async def assignment(self) -> dict[str, Any]:
-        return self._member.describe()
+    async def assignment(self) -> Assignment:
+        return self._member.assignment()
 
-    async def rebalance(self) -> dict[str, Any]:
+    async def rebalance(self) -> Assignment:
         if not await self._on_loop(self._member.rebalance(), REBALANCE_SECONDS):
             raise Unavailable(
                 f"there is nothing to rebalance: the worker is {self._member.phase.value.lower()}", status=409
             )
-        return self._member.describe()
+        return self._member.assignment()
 
-    async def drain(self) -> dict[str, Any]:
+    async def drain(self) -> DrainReport:
         self._loop.call_soon_threadsafe(self._member.stop)
-        limit = self._member.spec.settings.drain_timeout + _DRAIN_MARGIN
-        return drained(self._member, await self._on_loop(self._member.outcome(), limit))
+        settings = self._member.spec.settings
+        outcome = await self._on_loop(self._member.outcome(), Margin.CONTROL_CALL.after(settings.drain_timeout))
+        return outcome.report(settings.group, self._member.client_id)
 
     async def _on_loop(self, coroutine: Coroutine[Any, Any, T], limit: float) -> T:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -68,17 +69,3 @@ class MemberControl:
                 return await asyncio.wrap_future(future)
         except TimeoutError:
             raise Unavailable(f"no result after {limit:g} s: is the worker's event loop stuck?") from None
-
-
-def drained(member: Member, outcome: Outcome) -> dict[str, Any]:
-    """What /drain answers."""
-    return {
-        "group": member.spec.settings.group,
-        "clientId": member.client_id,
-        "clientIds": [member.client_id],
-        "phase": member.phase.value,
-        "confirmed": outcome.confirmed,
-        "exitCode": outcome.code,
-        "seconds": round(outcome.seconds, 3),
-        "queues": final_json(outcome.final, member.client_id),
-    }

@@ -22,9 +22,9 @@ from prometheus_client.metrics_core import (
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from rocketfleet.consumer.tally import Tally
+from rocketfleet.consumer.counters import Tally
+from rocketfleet.control.messages import QueueReport, QueueState
 from rocketfleet.worker.durations import Durations
-from rocketfleet.worker.snapshot import QueueView
 
 LONGEST_LABEL = 128
 MOST_QUEUES = 1000
@@ -38,6 +38,7 @@ _COUNTERS = {
     "handled": ("messages_handled", "Messages that handlers have returned from, well or not."),
     "failed": ("messages_failed", "Messages whose handler raised or asked for a retry."),
     "expired": ("messages_expired", "Messages taken from a handler that did not return in time."),
+    "sent_back": ("messages_sent_back", "Failed messages that the broker took back, to be tried again or given up."),
     "send_back_failed": ("send_back_failed", "Failed messages that the broker did not take back."),
     "commits": ("commits", "Offsets committed."),
     "rebalances": ("rebalances", "Rounds of rebalancing."),
@@ -58,7 +59,7 @@ class Observed:
     loop_delay: float
     tally: Tally
     durations: Durations
-    queues: list[QueueView]
+    queues: list[QueueReport]
 
 
 def render(observed: Observed) -> bytes:
@@ -106,9 +107,10 @@ def families(observed: Observed) -> Iterator[Metric]:
     yield from _queue_families(group, observed.queues)
 
 
-def _queue_families(group: str, queues: list[QueueView]) -> Iterator[Metric]:
+def _queue_families(group: str, queues: list[QueueReport]) -> Iterator[Metric]:
     by_state = GaugeMetricFamily(_PREFIX + "queues", "Queues by state.", labels=["group", "state"])
-    for state in sorted({view.state for view in queues} | {"Owned"}):
+    always: set[str] = {QueueState.OWNED, QueueState.STANDBY}  # also when there are none
+    for state in sorted({view.state for view in queues} | always):
         by_state.add_metric([group, state], float(sum(view.state == state for view in queues)))
     yield by_state
     labels = ["group", "topic", "broker", "queue"]

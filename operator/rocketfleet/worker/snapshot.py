@@ -7,74 +7,49 @@ apart; nobody could tell.
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from typing import Final
 
-from rocketfleet.consumer.holdings import FinalOffset, Holding
-from rocketfleet.consumer.ownership import State
-from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.consumer.handover.holdings import Holding
+from rocketfleet.consumer.handover.ownership import Lock, State
+from rocketfleet.control.messages import QueueReport, QueueState
 
-_STATES = {state: "".join(word.capitalize() for word in state.name.split("_")) for state in State}
-
-
-@dataclass(frozen=True, slots=True)
-class QueueView:
-    """One queue. Offset, messages and bytes are None while nothing has been read of it."""
-
-    queue: MessageQueue
-    state: str
-    offset: int | None  # what may be committed
-    next_offset: int | None  # where the next pull begins
-    lease_seconds: float | None  # None: held without a lock
-    messages: int
-    size: int
-
-    def as_json(self, client_id: str) -> dict[str, Any]:
-        return {
-            **queue_json(self.queue),
-            "clientId": client_id,
-            "state": self.state,
-            "offset": self.offset,
-            "nextOffset": self.next_offset,
-            "leaseSeconds": None if self.lease_seconds is None else round(self.lease_seconds, 1),
-            "messages": self.messages,
-            "bytes": self.size,
-        }
+# Spelled out: the names of `State` are the consumer's own, and may change; those of `QueueState` are the wire's.
+_STATES: Final = {
+    State.WANTED: QueueState.WANTED,
+    State.OWNED: QueueState.OWNED,
+    State.STANDBY: QueueState.STANDBY,
+    State.LEAVING: QueueState.LEAVING,
+    State.SETTLING: QueueState.SETTLING,
+    State.RELEASING: QueueState.RELEASING,
+    State.GONE: QueueState.GONE,
+}
 
 
-def queue_views(holdings: Iterable[Holding], now: float) -> list[QueueView]:
+def queue_reports(holdings: Iterable[Holding], now: float, client_id: str) -> list[QueueReport]:
     """Every queue that is wanted, owned or leaving, in order."""
-    return sorted((_view(holding, now) for holding in holdings), key=lambda view: view.queue)
+    return sorted((_report(holding, now, client_id) for holding in holdings), key=lambda report: report.queue)
 
 
-def _view(holding: Holding, now: float) -> QueueView:
+def queue_state(holding: Holding) -> QueueState:
+    """What is done with a queue, in one word."""
+    if holding.state is State.OWNED and holding.lock is not Lock.HELD:
+        return QueueState.SUSPENDED
+    if holding.state is State.OWNED and holding.lane is None:
+        return QueueState.STARTING
+    return _STATES[holding.state]
+
+
+def _report(holding: Holding, now: float, client_id: str) -> QueueReport:
     lane = holding.lane  # once: it may be gone at the next look
     window = None if lane is None else lane.window
-    return QueueView(
+    return QueueReport(
         queue=holding.queue,
-        state=_STATES[holding.state],
+        client_id=client_id,
+        state=queue_state(holding),
         offset=None if window is None else window.committable,
         next_offset=None if window is None else window.next_offset,
         lease_seconds=None if math.isinf(holding.lease) else max(0.0, holding.lease - now),
         messages=0 if window is None else window.count,
         size=0 if window is None else window.size,
     )
-
-
-def queue_json(queue: MessageQueue) -> dict[str, Any]:
-    return {"topic": queue.topic, "broker": queue.broker, "queueId": queue.queue_id}
-
-
-def final_json(final: Mapping[MessageQueue, FinalOffset], client_id: str) -> list[dict[str, Any]]:
-    """Where each queue stood when it was given up."""
-    return [
-        {
-            **queue_json(queue),
-            "clientId": client_id,
-            "offset": end.offset,
-            "confirmed": end.confirmed,
-            "unfinished": end.unfinished,
-        }
-        for queue, end in sorted(final.items())
-    ]

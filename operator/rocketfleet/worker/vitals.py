@@ -1,13 +1,12 @@
 """Is the worker alive? What the event loop leaves behind, and how another thread judges it.
 
-A task on the consumer's loop notes the time and which of the consumer's tasks still run, a few times a second. The
-control port's thread looks at the notes: an old one means that the loop is stuck, most likely in an asynchronous
-handler that blocks. A rebalance that has not been round for long, or a task that has ended by itself, means that the
-consumer will not get going again without a restart. Everything else that can be wrong (a broker that is gone, a handler
-that hangs) a restart would not mend, so it is not asked here.
+A task on the consumer's loop notes the time, a few times a second. The control port's thread looks at the note: an old
+one means that the loop is stuck, most likely in an asynchronous handler that blocks. A rebalance that has not been
+round for long, or a task that has ended by itself, one of the consumer's or one of a queue's, means that it will not
+get going again without a restart: the consumer says which (`ended_tasks`, `queue_problems`). Everything else that can
+be wrong (a broker that is gone, a handler that hangs) a restart would not mend, so it is not asked here.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ class Vitals:
     since_beat: float
     since_round: float | None = None
     ended_tasks: tuple[str, ...] = ()
+    queue_problems: tuple[str, ...] = ()  # sentences of the consumer's own, about tasks of single queues
 
 
 def problems(vitals: Vitals, *, stuck_after: float, round_limit: float) -> list[str]:
@@ -39,6 +39,7 @@ def problems(vitals: Vitals, *, stuck_after: float, round_limit: float) -> list[
     if vitals.since_round is not None and vitals.since_round > round_limit:
         found.append(f"no round of rebalancing for {vitals.since_round:.1f} s (limit {round_limit:g} s)")
     found += [f"the consumer's task {name!r} has ended by itself" for name in vitals.ended_tasks]
+    found += vitals.queue_problems
     return found
 
 
@@ -47,25 +48,13 @@ def round_limit(settings: ConsumerSettings) -> float:
     return max(ROUNDS_MISSED * settings.rebalance_interval, _SHORTEST_ROUND_LIMIT)
 
 
-def expected_tasks(settings: ConsumerSettings) -> frozenset[str]:
-    """The names of the tasks without which a running consumer does not do its work."""
-    names = ["rebalance", "heartbeat", "persist", "tick"]
-    if not settings.is_broadcasting:
-        names.append("commit soon")
-    if settings.locks_queues:
-        names += ["locks", "watch"]
-    return frozenset(f"{name} {settings.group}" for name in names)
-
-
 class Pulse:
-    """The notes. `beat` belongs on the consumer's loop; what it notes is read from any thread."""
+    """The note. `beat` belongs on the consumer's loop; what it notes is read from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.last_beat = clock()
-        self.running: frozenset[str] = frozenset()
 
     def beat(self) -> None:
-        """Note that the loop runs, and what runs on it."""
-        self.running = frozenset(task.get_name() for task in asyncio.all_tasks())
+        """Note that the loop runs."""
         self.last_beat = self._clock()

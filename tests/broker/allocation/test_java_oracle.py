@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.broker.java_main import JavaPrograms
 
-from rocketfleet.cli.allocate import answer
+from rocketfleet.cli.commands.allocate import answer
 
 CASES_PER_STRATEGY = 2_500
 # Where Java fell over a null it never looked for, its text is the JVM's; ours names the parameter.

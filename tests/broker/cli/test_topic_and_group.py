@@ -1,5 +1,6 @@
 """`rocketfleet topic`, `group` and `cluster` on a real broker, against what mqadmin says of the same."""
 
+import json
 import os
 import re
 import shlex
@@ -22,7 +23,10 @@ def columns(text: str, first: str) -> list[list[str]]:
 
 
 def send(broker: Cluster, topic: str, count: int) -> None:
-    assert answer("send", topic, "-n", broker.name_server, "--body", "x", "--count", str(count))["sent"] == count
+    assert (
+        answer("send", topic, "--name-server", broker.name_server, "--body", "x", "--count", str(count))["sent"]
+        == count
+    )
 
 
 @contextmanager
@@ -43,7 +47,7 @@ def member_of(broker: Cluster, group: str, topic: str, home: Path) -> Iterator[N
 
 
 def test_a_topic_from_its_creation_to_its_end(broker: Cluster, make_topic: Callable[..., str]) -> None:
-    name, ns = f"{make_topic()}-cli", ("-n", broker.name_server)
+    name, ns = f"{make_topic()}-cli", ("--name-server", broker.name_server)
     done = rocketfleet("topic", "create", name, "--queues", "3", *ns)
     assert (done.returncode, done.stdout) == (0, f"topic {name} created on broker-a (3 queues on each broker)\n")
     (row,) = answer("topic", "route", name, *ns)
@@ -89,8 +93,34 @@ def test_a_topic_from_its_creation_to_its_end(broker: Cluster, make_topic: Calla
         assert missing.stderr.startswith(f"Error: no route to topic {name}")
 
 
+def test_a_topic_gets_smaller_only_when_no_message_is_lost(broker: Cluster, make_topic: Callable[..., str]) -> None:
+    name, ns = f"{make_topic()}-cli", ("--name-server", broker.name_server)
+    rocketfleet("topic", "create", name, "--queues", "4", "--order", *ns)
+    send(broker, name, 40)
+    there = sum(row["messages"] for row in answer("topic", "status", name, *ns)["queues"] if row["queue"] >= 2)
+    refused = rocketfleet("topic", "create", name, "--queues", "2", "--update", *ns)
+    assert refused.returncode == 1
+    assert f"{there} messages in the queues broker-a/2, broker-a/3 could not be read any more" in refused.stderr
+    (row,) = answer("topic", "route", name, *ns)
+    assert (row["read_queues"], row["write_queues"]) == (4, 4)
+
+    first = rocketfleet("topic", "create", name, "--update", "--write-queues", "2", *ns)
+    assert first.stdout == (
+        f"topic {name} changed on broker-a (2 queues on each broker to write and 4 to read, ordered)\n"
+    )
+    send(broker, name, 10)
+    again = rocketfleet("topic", "create", name, "--update", "--read-queues", "2", *ns)
+    assert (again.returncode, f"{there} messages" in again.stderr) == (1, True), (
+        "queues that are only read are counted too"
+    )
+    second = ("topic", "create", name, "--update", "--read-queues", "2", "--allow-unreachable-messages")
+    assert rocketfleet(*second, *ns).stdout == f"topic {name} changed on broker-a (2 queues on each broker, ordered)\n"
+    wrong = rocketfleet("topic", "create", name, "--update", "--write-queues", "3", *ns)
+    assert (wrong.returncode, "3 queues to write and 2 to read" in wrong.stderr) == (2, True)
+
+
 def test_a_topic_may_say_what_it_is_for(broker: Cluster, make_topic: Callable[..., str]) -> None:
-    name, ns = f"{make_topic()}-fifo", ("-n", broker.name_server)
+    name, ns = f"{make_topic()}-fifo", ("--name-server", broker.name_server)
     done = rocketfleet("topic", "create", name, "--type", "fifo", *ns)
     assert done.stdout == f"topic {name} created on broker-a (8 queues on each broker, FIFO)\n"
     assert answer("topic", "status", name, *ns)["type"] == "FIFO"
@@ -99,7 +129,7 @@ def test_a_topic_may_say_what_it_is_for(broker: Cluster, make_topic: Callable[..
 def test_a_group_from_its_creation_to_its_end(
     broker: Cluster, topic: str, make_group: Callable[..., str], tmp_path: Path
 ) -> None:
-    name, ns = f"{make_group()}-cli", ("-n", broker.name_server)
+    name, ns = f"{make_group()}-cli", ("--name-server", broker.name_server)
     assert "there is no group" in rocketfleet("group", "status", name, *ns).stderr
     done = rocketfleet("group", "create", name, "--max-retries", "3", *ns)
     assert (done.returncode, done.stdout) == (0, f"group {name} created on broker-a (concurrent, 3 retries)\n")
@@ -154,6 +184,37 @@ def test_a_group_from_its_creation_to_its_end(
     assert "there is no group" in rocketfleet("group", "delete", name, "--yes", *ns).stderr
 
 
+def test_retries_and_dead_letters_go_only_by_their_own_flag(broker: Cluster) -> None:
+    name, ns = f"cli-leaving-{os.getpid()}", ("--name-server", broker.name_server)
+    retry, letters = f"%RETRY%{name}", f"%DLQ%{name}"
+    for topic, count in ((retry, 3), (letters, 2)):
+        assert rocketfleet("topic", "create", topic, "--queues", "1", *ns).returncode == 0
+        send(broker, topic, count)
+
+    def messages(topic: str) -> int | None:
+        done = rocketfleet("topic", "status", topic, "-o", "json", *ns)
+        return None if done.returncode else int(json.loads(done.stdout)["messages"])
+
+    for flags, said in (
+        ((), f"group {name} deleted; its offsets are kept\n"),
+        (("--remove-offsets",), f"group {name} deleted, with its offsets\n"),
+    ):
+        rocketfleet("group", "create", name, *ns)
+        gone = rocketfleet("group", "delete", name, "--yes", *flags, *ns)
+        assert (gone.returncode, gone.stdout) == (0, said)
+        assert f"2 dead letters stay in {letters}; 3 messages that wait for a retry stay in {retry}" in gone.stderr
+        assert (messages(retry), messages(letters)) == (3, 2)
+    rocketfleet("group", "create", name, *ns)
+    asked = rocketfleet("group", "delete", name, "--remove-topics", *ns)
+    assert asked.returncode == 1, "nobody said yes"
+    assert "3 messages that wait for a retry and 2 dead letters go" in asked.stderr
+    assert (messages(retry), messages(letters)) == (3, 2)
+    gone = rocketfleet("group", "delete", name, "--remove-topics", "--yes", *ns)
+    assert gone.stdout == f"group {name} deleted, with its offsets, its retry and its dead letter topic\n"
+    assert "3 messages that wait for a retry and 2 dead letters go" in gone.stderr
+    assert (messages(retry), messages(letters)) == (None, None)
+
+
 def consumed(told: dict[str, Any], topic: str, count: int) -> dict[str, Any] | None:
     """The status, once everything is consumed and every queue has an owner."""
     mine = [row for row in told["queues"] if row["topic"] == topic]
@@ -164,14 +225,14 @@ def consumed(told: dict[str, Any], topic: str, count: int) -> dict[str, Any] | N
 
 
 def test_a_group_name_that_cannot_be_is_one_sentence(broker: Cluster) -> None:
-    done = rocketfleet("group", "create", "no such name!", "-n", broker.name_server)
+    done = rocketfleet("group", "create", "no such name!", "--name-server", broker.name_server)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "illegal characters" in done.stderr
 
 
 def test_brokers_with_their_replicas_and_one_that_is_silent(make_cluster: Callable[..., Cluster]) -> None:
     cluster = make_cluster(brokers=2, slave=True)
-    ns = ("-n", cluster.name_server)
+    ns = ("--name-server", cluster.name_server)
     rows = answer("cluster", *ns)
     assert [(row["broker"], row["id"], row["role"], row["address"]) for row in rows] == [
         ("broker-a", 0, "master", cluster.address_of("broker-a")),
@@ -203,7 +264,7 @@ def test_credentials_and_tls_from_everywhere_they_may_come_from(
     cluster = make_cluster(acl=True, tls=True)
     admin = cluster.admin_user
     assert admin is not None
-    ns = ("-n", cluster.name_server)
+    ns = ("--name-server", cluster.name_server)
     authority = ("--ca-file", str(cluster.layout.tls / "ca.pem"))
     keys = {"ROCKETFLEET_ACCESS_KEY": admin.access_key, "ROCKETFLEET_SECRET_KEY": admin.secret_key}
 
@@ -233,7 +294,7 @@ def test_credentials_and_tls_from_everywhere_they_may_come_from(
 
 
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(broker: Cluster) -> None:
-    command = shlex.join([*PROGRAM, "topic", "list", "--all", "-n", broker.name_server])
+    command = shlex.join([*PROGRAM, "topic", "list", "--all", "--name-server", broker.name_server])
     done = subprocess.run(
         ["bash", "-c", f"{command} | head -n 1"],
         capture_output=True,

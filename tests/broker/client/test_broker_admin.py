@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocketfleet.client import broker_admin, broker_messages
 from rocketfleet.client.errors import ResponseError
+from rocketfleet.client.requests import broker_admin, broker_messages
 from rocketfleet.wire.message import encode_properties
 from rocketfleet.wire.queue import MessageQueue
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.broker.client.oracle import oracle_of
 from tests.unit.client.patience import until
 
-from rocketfleet.client import admin, broker_groups, broker_messages, broker_offsets
+from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import GroupNotExist, NoBroker, ResponseError, RocketMQError
+from rocketfleet.client.requests import broker_groups, broker_messages, broker_offsets
 from rocketfleet.wire.bodies import SubscriptionGroupConfig, TopicConfig
 from rocketfleet.wire.queue import MessageQueue
 
@@ -64,11 +66,16 @@ async def test_two_masters_and_a_slave_of_each(make_cluster: Callable[..., Clust
         await _a_broker_less(client, cluster)
 
 
+async def _has_messages(client: Client, queue: MessageQueue) -> bool:
+    return await broker_offsets.max_offset(client.remoting, client.master(queue.broker), queue) > 0
+
+
 async def _reset_without_members(client: Client, oracle: Oracle, masters: dict[str, str]) -> None:
     for broker in masters:
         queue = MessageQueue("orders", broker, 0)
         send = broker_messages.send_request(queue, b"hello", group="producers", born_timestamp=1)
         await broker_messages.send(client.remoting, client.master(broker), send)
+        await until(partial(_has_messages, client, queue))  # it is acknowledged a moment before its queue has it
     for group in ("group", "another"):  # one with offsets, one that has never consumed
         await admin.create_group(client, SubscriptionGroupConfig(group))
         with pytest.raises(ResponseError):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.client.patience import until
 
-from rocketfleet.client import broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConnectError, ConnectionLost, RequestTimeout, RocketMQError
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.wire.queue import MessageQueue
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rocketfleet.client import admin, broker_groups
+from rocketfleet.client import admin
+from rocketfleet.client.requests import broker_groups
 from rocketfleet.wire.bodies import (
     CustomizedRetryPolicy,
     ExponentialRetryPolicy,

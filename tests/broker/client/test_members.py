@@ -9,12 +9,12 @@ import pytest
 from tests.broker.client.oracle import Oracle, OracleError
 from tests.unit.client.patience import until
 
-from rocketfleet.client import admin, broker_locks, broker_members
+from rocketfleet.client import admin
 from rocketfleet.client.errors import ConsumerNotOnline, ResponseError
+from rocketfleet.client.requests import broker_locks, broker_members
 from rocketfleet.wire.bodies import (
     ConsumerData,
     ConsumerRunningInfo,
-    ExpressionType,
     HeartbeatData,
     ProcessQueueInfo,
     ProducerData,
@@ -22,6 +22,7 @@ from rocketfleet.wire.bodies import (
 )
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import Command, reply_to
+from rocketfleet.wire.enums import ExpressionType
 from rocketfleet.wire.queue import MessageQueue
 
 if TYPE_CHECKING:

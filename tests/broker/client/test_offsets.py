@@ -8,8 +8,9 @@ import pytest
 from tests.broker.client.oracle import Oracle, OracleError
 from tests.unit.client.patience import until
 
-from rocketfleet.client import admin, broker_messages, broker_offsets
+from rocketfleet.client import admin
 from rocketfleet.client.errors import GroupNotExist, ResponseError, TopicNotExist
+from rocketfleet.client.requests import broker_messages, broker_offsets
 from rocketfleet.wire.queue import MessageQueue
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ async def test_no_offset_is_none_only_if_the_broker_is_told_to_say_so(
 
     assert [await query(zero) for zero in (False, None, True)] == [None, None, None]
     oracle("send", "client-numbers", topic, 0, "body", "tag")
+
+    async def dispatched() -> bool:
+        """A message is acknowledged a moment before its queue has it."""
+        return await broker_offsets.max_offset(client.remoting, address, queue(topic)) == 1
+
+    await until(dispatched)
     assert [await query(zero) for zero in (False, None, True)] == [None, 0, 0]
 
 

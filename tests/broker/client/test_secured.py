@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.broker.client.oracle import oracle_of
 
-from rocketfleet.client import broker_acl, broker_messages, broker_topics
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig, TlsConfig
 from rocketfleet.client.errors import NoPermission, RocketMQError
-from rocketfleet.devbroker import certificates
+from rocketfleet.client.requests import broker_acl, broker_messages, broker_topics
+from rocketfleet.devbroker.setup import certificates
 from rocketfleet.wire.acl import Credentials
 from rocketfleet.wire.bodies import TopicConfig
 from rocketfleet.wire.queue import MessageQueue

@@ -8,8 +8,9 @@ import pytest
 from tests.broker.client.oracle import Oracle, OracleError
 from tests.unit.client.patience import until
 
-from rocketfleet.client import admin, broker_messages, broker_topics
+from rocketfleet.client import admin
 from rocketfleet.client.errors import NoRoute, TopicNotExist
+from rocketfleet.client.requests import broker_messages, broker_topics
 from rocketfleet.wire.bodies import TopicConfig
 from rocketfleet.wire.queue import MessageQueue
 

@@ -8,15 +8,16 @@ from typing import Any
 
 from tests.broker.cluster import Cluster
 
-from rocketfleet.client import broker_members, broker_messages, broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.errors import ConnectError, ConnectionLost, RocketMQError
+from rocketfleet.client.requests import broker_members, broker_messages, broker_offsets
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.producer.producer import Producer
-from rocketfleet.wire.bodies import ConsumeFromWhere
 from rocketfleet.wire.codes import ResponseCode
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message import Message, ReceivedMessage
 from rocketfleet.wire.queue import MessageQueue
 
@@ -24,15 +25,24 @@ DEADLINE = 40.0
 
 
 async def until(condition: Callable[[], Any], what: str = "", seconds: float = DEADLINE) -> None:
-    """Poll a condition, a plain or a coroutine function, until it holds."""
+    """Poll a condition, a plain or a coroutine function, until it holds.
+
+    A condition whose broker cannot be reached does not hold yet: the client of a test, too, has to find out that a
+    broker is back.
+    """
     deadline = time.monotonic() + seconds
+    unreachable: RocketMQError | None = None
     while True:
-        holds = condition()
-        if isinstance(holds, Awaitable):
-            holds = await holds
+        try:
+            holds = condition()
+            if isinstance(holds, Awaitable):
+                holds = await holds
+        except (ConnectError, ConnectionLost) as error:
+            holds, unreachable = False, error
         if holds:
             return
-        assert time.monotonic() < deadline, f"never happened: {what or condition}"
+        because = "" if unreachable is None else f" (last: {unreachable})"
+        assert time.monotonic() < deadline, f"never happened: {what or condition}{because}"
         await asyncio.sleep(0.02)
 
 
@@ -100,7 +110,7 @@ class Scene:
             self.config(**(client or {})),
             ConsumerSettings(group, subscriptions, **given),
             handler,
-            **(consumer or {}),
+            **{"strategy": "AVG", **(consumer or {})},
         )
         self.members.append(member)
         return member

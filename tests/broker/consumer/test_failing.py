@@ -10,11 +10,11 @@ from collections.abc import Callable
 import pytest
 from tests.broker.consumer.scene import Got, Scene, until
 
-from rocketfleet.client import broker_messages
 from rocketfleet.client.errors import ConnectionLost
-from rocketfleet.consumer import concurrent
+from rocketfleet.client.requests import broker_messages
+from rocketfleet.consumer.delivery import concurrent
 from rocketfleet.consumer.results import RETRY, SUCCESS, Retry
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message import ReceivedMessage
 
 SECOND = Retry(level=1)
@@ -64,7 +64,9 @@ async def test_the_handler_chooses_the_delay_and_without_a_choice_the_broker_doe
     assert [message.body for message in await scene.delayed(group, 4, 1)] == [b"four"]
 
 
-async def test_after_all_its_tries_a_message_is_a_dead_letter(scene: Scene, make_topic: Topics, group: str) -> None:
+async def test_after_all_its_tries_a_message_is_a_dead_letter(
+    scene: Scene, make_topic: Topics, group: str, caplog: pytest.LogCaptureFixture
+) -> None:
     topic = make_topic(queues=1)
     got = Got(lambda message: SECOND if message.body == b"bad" else SUCCESS)
     await scene.send(topic, "good", "bad", "better")
@@ -78,7 +80,28 @@ async def test_after_all_its_tries_a_message_is_a_dead_letter(scene: Scene, make
     assert letter.body == b"bad"
     assert letter.properties["RETRY_TOPIC"] == topic
     assert [tries for body, tries in zip(got.bodies, got.tries, strict=True) if body == "bad"] == [0, 1]
+    said = f"is given up after attempt 2 of 2: it is in the dead letters %DLQ%{group} now"
+    assert [said in record.getMessage() for record in caplog.records if "dead letter" in record.getMessage()] == [True]
+
     await passed(scene, group, topic, 3)
+
+
+async def test_the_log_line_of_the_last_error_says_that_it_was_the_last(
+    scene: Scene, make_topic: Topics, group: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = make_topic(queues=1)
+    await scene.send(topic, "bad")
+
+    def fail(message: ReceivedMessage) -> None:
+        raise ValueError("the handler's own error")
+
+    await scene.member(group, topic, fail, max_reconsume_times=0)
+    await passed(scene, group, topic, 1)
+    [raised] = [record for record in caplog.records if "raised on" in record.getMessage()]
+    assert f"attempt 1 of 1): it goes to the dead letters %DLQ%{group}" in raised.getMessage()
+    assert raised.exc_info is not None
+    assert raised.exc_info[2].tb_frame.f_code is fail.__code__, "the traceback begins in the handler"  # type: ignore[union-attr]  # there is one
+    assert len(await scene.found(f"%DLQ%{group}", 1)) == 1
 
 
 async def test_a_message_may_be_sent_to_the_dead_letters_at_once(scene: Scene, make_topic: Topics, group: str) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from tests.broker.consumer.scene import Scene, of_topic, until
 
-from rocketfleet.client import broker_offsets
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.consumer.consumer import Consumer
-from rocketfleet.consumer.flow import Limits, TopicLimits, reason_to_wait
-from rocketfleet.consumer.lane import Window
+from rocketfleet.consumer.delivery.flow import Limits, TopicLimits, reason_to_wait
+from rocketfleet.consumer.delivery.lane import Window
 from rocketfleet.wire.message import ReceivedMessage
 from rocketfleet.wire.queue import MessageQueue
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.broker.consumer.scene import Got, Scene, until
 
-from rocketfleet.client import broker_offsets
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.consumer.settings import InitialOffset
-from rocketfleet.wire.bodies import ConsumeFromWhere
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import Command
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.queue import MessageQueue
 
 WHERE = ConsumeFromWhere
@@ -152,6 +152,7 @@ async def test_commits_never_go_back(scene: Scene, make_topic: Topics, group: st
 
     member._client.remoting.call = listen  # type: ignore[method-assign]  # listening in
     await member.start()
+    await until(lambda: member.ready)
     for start in range(0, 2000, 200):
         await scene.fill(topic, 0, 200, first=start)
         await member.persist()

@@ -7,18 +7,18 @@ from collections.abc import Callable
 import pytest
 from tests.broker.consumer.scene import Got, Scene, of_topic, queues, until
 
-from rocketfleet.client import broker_members
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConnectError, ConsumerNotOnline, NoRoute
-from rocketfleet.consumer import pull
+from rocketfleet.client.requests import broker_members
 from rocketfleet.consumer.consumer import Consumer, ExpressionRefusedError, NoHeartbeatError
+from rocketfleet.consumer.delivery import pull
 from rocketfleet.consumer.settings import Handover
 from rocketfleet.consumer.shutdown import Phase
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.wire.bodies import ExpressionType
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import Command
+from rocketfleet.wire.enums import ExpressionType
 
 
 async def test_heartbeat_comes_before_the_first_pull_and_no_subscription_is_stale(
@@ -104,7 +104,9 @@ async def test_without_a_cluster_there_is_an_error_and_not_a_wait(topic: str, gr
         for addresses in client.brokers.table.values():
             addresses[0] = "127.0.0.1:9"
         member = Consumer(client, settings, Got())
-        with pytest.raises(NoHeartbeatError, match=f"no broker took the heartbeat of group {group}"):
+        with pytest.raises(
+            NoHeartbeatError, match=f"no broker took the heartbeat of group {group}: cannot connect to 127"
+        ):
             await member.start()
 
 

@@ -75,7 +75,7 @@ async def test_asked_again_it_waits_no_longer(scene: Scene, make_topic: Topics, 
 
 
 async def test_the_others_take_over_without_waiting_for_their_timers(scene: Scene, topic: str, group: str) -> None:
-    slow = {"rebalance_interval": 3600.0, "heartbeat_interval": 3600.0}
+    slow = {"rebalance_interval": 3600.0, "heartbeat_interval": 60.0}
     first = await scene.member(group, topic, Got(), **slow)
     second = await scene.member(group, topic, Got(), **slow)
     await until(lambda: len(of_topic(first, topic)) == len(of_topic(second, topic)) == 4)

@@ -13,18 +13,19 @@ from typing import Any, Self
 from tests.broker.cluster import Cluster, unique
 
 from rocketfleet.api.checking import read_object
-from rocketfleet.api.consumer_group import API_VERSION, KIND, ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.names import API_VERSION, KIND
 from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Truth
-from rocketfleet.client import broker_locks, broker_members, broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.controller.actions import Event, Reason
+from rocketfleet.client.requests import broker_locks, broker_members, broker_offsets
 from rocketfleet.controller.local.manifests import Wish
 from rocketfleet.controller.local.member import LocalMember
 from rocketfleet.controller.local.run import LocalRun
+from rocketfleet.controller.planning.actions import Event, Reason
 from rocketfleet.demo.run import PATIENT, send_patiently
 from rocketfleet.demo.verdict import Verdict, judge, read_records
-from rocketfleet.lag.monitor import LagMonitor
+from rocketfleet.lag.collecting.monitor import LagMonitor
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
@@ -54,10 +55,12 @@ class GroupScene:
         }
         self.environment = {"ROCKETFLEET_DEMO_RECORD": str(self.record)}
         self.container: dict[str, Any] = {"name": "consumer"}
+        self.config_maps: dict[tuple[str, str], dict[str, str]] = {}
         self.client = Client(ClientConfig(broker.name_server))
         self.events: list[Event] = []
         self.sent: list[str] = []
         self.rate = float(RATE)  # messages a second; 0: none for now
+        self.tag: str | None = None  # of the traffic
         self.hot = 0.0  # the share of the traffic that has one key
         self.lag_seconds = 1.0  # between two looks at the lag
         self.run: LocalRun
@@ -101,7 +104,7 @@ class GroupScene:
         spec = {**self._spec, "template": {"spec": {"containers": [container]}}}
         metadata = {"name": self.name}
         group = read_object({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec})
-        self.run.apply(Wish({self.key: (group, self._directory)}))
+        self.run.apply(Wish({self.key: (group, self._directory)}, config_maps=dict(self.config_maps)))
 
     def delete(self) -> None:
         self.run.apply(Wish())
@@ -131,6 +134,8 @@ class GroupScene:
         started = time.monotonic()
         while not condition():
             assert time.monotonic() < started + patience, f"not within {patience:g} s: {what}\n{self.describe()}"
+            if self._flowing is not None and self._flowing.done() and not self._flowing.cancelled():
+                self._flowing.result()  # traffic that has failed says why
             await asyncio.sleep(0.02)
         return time.monotonic() - started
 
@@ -168,12 +173,13 @@ class GroupScene:
                 while self.rate <= 0:
                     await asyncio.sleep(0.05)
                     due = time.monotonic()
+                pause = 1 / self.rate  # which may be 0 again when the message is sent
                 key = 0 if turn % 100 < 100 * self.hot else turn % KEYS
                 one = f"k{key}:{numbers[key]}"
                 numbers[key] += 1
-                await send_patiently(producer, Message(self._topic, one.encode()), f"k{key}")
+                await send_patiently(producer, Message(self._topic, one.encode(), tags=self.tag), f"k{key}")
                 self.sent.append(one)
-                due = max(due + 1 / self.rate, time.monotonic() - 1.0)  # what was missed for long is not made up for
+                due = max(due + pause, time.monotonic() - 1.0)  # what was missed for long is not made up for
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     async def some_traffic(self, messages: int = 100) -> None:

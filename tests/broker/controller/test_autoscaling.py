@@ -1,13 +1,19 @@
 """A group that is scaled by its lag, on a real broker under live traffic: out, in by drain, to nothing and back."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.broker.cluster import Cluster
 from tests.broker.controller.scene import GroupScene
 
-from rocketfleet.controller.actions import Reason
+from rocketfleet.client.config import ClientConfig
+from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.devbroker.topics import create_topic
+from rocketfleet.producer.producer import Producer
+from rocketfleet.wire.message import Message
+from rocketfleet.wire.queue import MessageQueue
 
 TARGET = 40.0
 AUTOSCALING: dict[str, Any] = {
@@ -111,3 +117,21 @@ async def test_with_the_broker_stopped_the_group_stays_as_it_is(broker: Cluster,
         broker.resume()
         verdict = await scene.verdict()
         assert not verdict.lost
+
+
+async def test_a_topic_that_grows_while_nobody_is_there_wakes_the_group_by_its_new_queues(
+    broker: Cluster, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic = make_topic(queues=1)
+    asleep = {"replicas": None, "autoscaling": AUTOSCALING, "consumeFromWhere": "LastOffset"}
+    async with GroupScene(broker, topic, tmp_path, **asleep) as scene:
+        scene.apply()
+        await scene.until(lambda: scene.status.lag is not None and scene.status.lag.messages == 0, "its lag is known")
+        create_topic(broker, topic, 2)
+
+        async with Producer(ClientConfig(broker.name_server), scene.name) as producer:
+            await producer.send(Message(topic, b"k0:0"), queue=MessageQueue(topic, "broker-a", 1))
+        scene.sent.append("k0:0")
+        await scene.until(lambda: scaled(scene, 1), "the first member comes", PATIENCE)
+        assert Reason.SCALED_FROM_ZERO in scene.reasons()
+        assert not (await scene.verdict()).lost

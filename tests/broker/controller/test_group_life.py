@@ -6,7 +6,7 @@ from tests.broker.cluster import Cluster
 from tests.broker.controller.scene import GroupScene
 
 from rocketfleet.api.status import ConditionType, Truth
-from rocketfleet.controller.actions import Reason
+from rocketfleet.controller.planning.actions import Reason
 
 
 async def test_a_group_grows_shrinks_is_updated_suspended_and_deleted(
@@ -54,6 +54,44 @@ async def test_a_group_grows_shrinks_is_updated_suspended_and_deleted(
         assert not [event for event in scene.events if event.warning], scene.describe()
 
 
+async def test_edited_code_is_rolled_out_under_traffic_and_missing_code_is_said(
+    broker: Cluster, topic: str, tmp_path: Path
+) -> None:
+    loaded = tmp_path / "loaded"
+    loaded.touch()
+
+    def code(version: str) -> dict[tuple[str, str], dict[str, str]]:
+        """The demonstration's handler; each process that loads it says which version it got."""
+        text = f"""
+import os
+from rocketfleet.demo.handler import handle
+with open(os.environ["LOADED"], "a") as file:
+    file.write("{version}\\n")
+"""
+        return {("default", "code"): {"versioned.py": text}}
+
+    worker = {"handler": "versioned:handle", "codeConfigMap": "code"}
+    async with GroupScene(broker, topic, tmp_path, worker=worker) as scene:
+        scene.environment["LOADED"] = str(loaded)
+        scene.begin_traffic()
+        scene.apply()
+        await scene.until(lambda: Reason.CONFIG_MAP_MISSING in scene.reasons(), "the ConfigMap is missed")
+        assert scene.members == []
+        scene.config_maps = code("one")
+        scene.apply()
+        await scene.ready(2)
+        first = scene.status.code_revision
+        await scene.some_traffic()
+
+        scene.config_maps = code("two")
+        scene.apply()
+        await scene.until(lambda: scene.status.code_revision not in (None, first), "all members have the new code")
+        await scene.ready(2)
+        assert loaded.read_text().split() == ["one", "one", "two", "two"]
+        verdict = await scene.verdict()
+        assert verdict.good, f"{verdict}\n{scene.describe()}"
+
+
 async def test_a_deletion_under_load_drains_first(broker: Cluster, topic: str, tmp_path: Path) -> None:
     async with GroupScene(broker, topic, tmp_path, consumeMode="Concurrent") as scene:
         scene.begin_traffic()
@@ -82,6 +120,8 @@ async def test_more_members_than_queues_are_not_started(broker: Cluster, tmp_pat
 async def test_a_topic_that_does_not_exist_is_said_and_waited_for(broker: Cluster, tmp_path: Path) -> None:
     async with GroupScene(broker, "no-such-topic", tmp_path) as scene:
         scene.apply(replicas=1)
-        await scene.until(lambda: scene.condition(ConditionType.BROKER_REACHABLE) is Truth.FALSE, "it is said")
+        await scene.until(lambda: scene.status.state == "TopicNotFound", "it is said")
+        assert scene.condition(ConditionType.READY) is Truth.FALSE
+        assert scene.condition(ConditionType.BROKER_REACHABLE) is Truth.TRUE, "the name server has answered"
         assert "no-such-topic" in scene.describe()
         assert scene.members == []

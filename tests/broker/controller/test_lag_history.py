@@ -2,13 +2,13 @@
 
 from tests.broker.cluster import Cluster
 
-from rocketfleet.client import broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.controller.lag_history import HistoryOptions, LagHistory
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.lag.figures import GroupLag, QueueLag
+from rocketfleet.lag.samples.sinks import HistoryOptions, LagHistory
 from rocketfleet.lag.target import Target
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.queue import MessageQueue
 
 

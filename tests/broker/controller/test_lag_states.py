@@ -6,7 +6,7 @@ from tests.broker.cluster import Cluster
 from tests.broker.controller.scene import GroupScene
 
 from rocketfleet.api.status import Condition, ConditionType, Truth
-from rocketfleet.controller.actions import Reason
+from rocketfleet.controller.planning.actions import Reason
 
 PATIENCE = 90.0
 
@@ -42,6 +42,44 @@ async def test_a_handler_that_hangs_is_stalled_and_recovers(broker: Cluster, top
         scene.apply()
         assert (await state(scene, "Consuming")).status is Truth.TRUE
         assert Reason.LAG_RECOVERED in scene.reasons()
+
+
+FAILING = """\
+import os
+
+def handle(message):
+    if os.environ["BROKEN"] == "yes":
+        raise RuntimeError("as planned")
+"""
+
+
+async def test_a_handler_that_fails_every_message_is_failing_and_recovers(
+    broker: Cluster, topic: str, tmp_path: Path
+) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    async with GroupScene(broker, topic, tmp_path, worker={"handler": "failing:handle"}) as scene:
+        scene.environment["BROKEN"] = "yes"
+        scene.apply(replicas=2)
+        await scene.ready(2)
+        scene.rate = 20
+        scene.begin_traffic()
+        found = await state(scene, "Failing")
+        assert found.status is Truth.FALSE
+        assert "the handlers failed in" in found.message.lower()
+        assert Reason.LAG_FAILING in scene.reasons()
+        scene.rate = 0
+        lag = scene.status.lag
+        assert lag is not None
+        assert (lag.state, lag.failed_per_minute) == ("FAILING", lag.tried_per_minute)
+        assert scene.status.state == "Failing"
+        delayed = lambda: scene.status.lag is not None and (scene.status.lag.delayed or 0) > 0  # noqa: E731 - short
+        await scene.until(delayed, "it is said how many wait for their next try", PATIENCE)
+        scene.environment["BROKEN"] = "no"
+        scene.apply()
+        scene.rate = 20
+        assert (await state(scene, "Consuming")).status is Truth.TRUE
+        assert Reason.LAG_RECOVERED in scene.reasons()
+        await scene.until(lambda: scene.status.state == "Ready", "it is ready, and all is well")
 
 
 async def test_one_key_with_most_of_the_traffic_is_skewed(broker: Cluster, topic: str, tmp_path: Path) -> None:

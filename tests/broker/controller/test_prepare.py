@@ -10,20 +10,17 @@ import pytest
 from tests.broker.cluster import Cluster, unique
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.client import admin, broker_groups, broker_locks, broker_members, broker_offsets
+from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.controller.brokers import Brokers, GroupBrokers
-from rocketfleet.controller.group_preparation import Prepared
+from rocketfleet.client.requests import broker_groups, broker_locks, broker_members, broker_offsets
+from rocketfleet.controller.rocketmq.brokers import Brokers, GroupBrokers
+from rocketfleet.controller.rocketmq.group_preparation import Prepared
+from rocketfleet.controller.rocketmq.group_removal import Leftovers
+from rocketfleet.devbroker.topics import create_topic
 from rocketfleet.producer.producer import Producer
-from rocketfleet.wire.bodies import (
-    ConsumerData,
-    ConsumeType,
-    HeartbeatData,
-    MessageModel,
-    SubscriptionData,
-    SubscriptionGroupConfig,
-)
+from rocketfleet.wire.bodies import ConsumerData, ConsumeType, HeartbeatData, SubscriptionData, SubscriptionGroupConfig
+from rocketfleet.wire.enums import MessageModel
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
 
@@ -85,8 +82,30 @@ async def test_an_offset_that_is_there_is_never_moved(broker: Cluster, topic: st
     queue = (await access.client.subscribe_queues(topic))[3]
     address = access.client.master(queue.broker)
     await broker_offsets.update_offset(access.client.remoting, address, group.group_name, queue, 1)
+    # It has begun, by whatever left that offset behind: what has none is new, and starts where it begins.
     assert (await access.prepare()).started == 7
-    assert (await offsets(access, topic))[queue] == 1
+    others = [other for other in await access.queues() if other != queue]
+    assert await offsets(access, topic) == {queue: 1, **dict.fromkeys(others, 0)}
+
+
+async def test_a_topic_that_grew_while_nobody_was_there_is_not_begun_again(
+    broker: Cluster, topic: str, brokers: Brokers
+) -> None:
+    group = group_of(broker, topic, unique("cg"))
+    access = await access_to(brokers, group)
+    assert (await access.prepare()).started == 8
+    before = await offsets(access, topic)
+    create_topic(broker, topic, 12)
+    await access.client.routes.refresh(topic)
+    await send(broker, topic, 24)
+    other = await access_to(Brokers(), group)  # as after a restart: nothing is remembered
+    try:
+        assert (await other.prepare()).started == 4
+        new = [queue for queue in await other.queues() if queue.queue_id >= 8]
+        now = await offsets(other, topic)
+        assert now == {**before, **dict.fromkeys(new, 0)}, "what was stored since it began would be skipped"
+    finally:
+        await other.client.close()
 
 
 async def a_moment() -> None:
@@ -149,7 +168,7 @@ async def join(member: Client, group: str, topic: str, address: str) -> None:
     data = ConsumerData(
         group_name=group,
         consume_type=ConsumeType.PUSH,
-        message_model=MessageModel.CLUSTERING,
+        message_model=MessageModel.CLUSTERING.wire,
         subscription_data_set=(SubscriptionData(topic=topic, sub_string="*"),),
     )
     beat = HeartbeatData(client_id=member.client_id, consumer_data_set=(data,))
@@ -174,5 +193,9 @@ async def test_a_group_that_is_deleted_leaves_no_offset(broker: Cluster, topic: 
     access = await access_to(brokers, group_of(broker, topic, unique("cg")))
     await access.prepare()
     assert len(await offsets(access, topic)) == 8
-    await access.delete_group()
+
+    async def confirm(left: Leftovers) -> None:
+        assert left == Leftovers()
+
+    await access.delete_group(confirm, topics_too=False)
     assert await offsets(access, topic) == {}

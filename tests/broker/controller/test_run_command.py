@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.broker.cluster import Cluster
 
+from rocketfleet.base.processes import began
 from rocketfleet.controller.local.files import read_json
-from rocketfleet.devbroker.process import began
 
 PATIENCE = 40.0
 MANIFEST = """\
@@ -23,6 +23,7 @@ spec:
   cluster: {nameServers: ["%(name_server)s"]}
   subscriptions: [{topic: %(topic)s}]
   replicas: %(replicas)s
+  consumeFromWhere: %(begin)s
   worker: {handler: "mine:handle", path: handlers}
 """
 
@@ -32,14 +33,15 @@ class Run:
 
     def __init__(self, directory: Path, broker: Cluster, topic: str) -> None:
         self.directory = directory
-        self._facts = {"name_server": broker.name_server, "topic": topic, "name": topic}
+        self.name, self.name_server, self._topic = topic, broker.name_server, topic
         self.process: subprocess.Popen[bytes] | None = None
         (directory / "handlers").mkdir()
         (directory / "handlers" / "mine.py").write_text("def handle(message):\n    pass\n")
 
-    def write(self, replicas: object) -> None:
+    def write(self, replicas: object, begin: str = "LastOffset") -> None:
         draft = self.directory / "draft"
-        draft.write_text(MANIFEST % {**self._facts, "replicas": replicas})
+        facts = {"name": self.name, "name_server": self.name_server, "topic": self._topic}
+        draft.write_text(MANIFEST % {**facts, "replicas": replicas, "begin": begin})
         draft.replace(self.directory / "group.yaml")
 
     def start(self) -> None:
@@ -51,6 +53,16 @@ class Run:
                 stderr=output,
                 start_new_session=True,
             )
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "rocketfleet.cli.main", *arguments],
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE,
+        )
 
     @property
     def output(self) -> str:
@@ -115,3 +127,47 @@ def test_a_wrong_manifest_ends_at_once_with_sentences(run: Run) -> None:
     assert run.process is not None
     assert run.process.wait(PATIENCE) == 2
     assert "spec.replicas" in run.output
+
+
+def test_a_handler_that_cannot_be_loaded_is_said_and_status_tells_it_too(run: Run) -> None:
+    (run.directory / "handlers" / "mine.py").write_text("import os\nURL = os.environ['NO_SUCH_URL']\n")
+    run.write(1)
+    run.start()
+    run.until(lambda: "module 'mine' raised KeyError: 'NO_SUCH_URL'" in run.output, "the reason is said")
+    logs = run.directory / ".rocketfleet/run/groups/default"
+    run.until(lambda: f"see 0.log in {logs}" in run.output, "and where the log is")
+    assert f"logs of {run.name}: {logs / run.name / 'logs'}" in run.output
+    assert f"{run.name}-0 Failed" in run.output
+    told = run.command("status", "-f", "group.yaml")
+    assert "as rocketfleet run last wrote it to .rocketfleet/run:" in told.stdout
+    assert "NO_SUCH_URL" in told.stdout
+    assert run.end(signal.SIGINT) == 0, run.output
+
+
+def test_a_second_ctrl_c_says_how_many_messages_come_again(run: Run) -> None:
+    began = run.directory / "began"
+    (run.directory / "handlers" / "mine.py").write_text(
+        f"import time\ndef handle(message):\n    open({str(began)!r}, 'a').write('x')\n    time.sleep(600)\n"
+    )
+    run.write(1, "FirstOffset")
+    run.command("send", run.name, "--name-server", run.name_server, "--body", "x", "--count", "3")
+    run.start()
+    run.until(lambda: began.exists() and len(began.read_text()) == 3, "all three are being handled")
+    assert run.process is not None
+    run.process.send_signal(signal.SIGINT)
+    run.until(lambda: "press Ctrl-C again to stop waiting for handlers" in run.output, "it drains")
+    assert run.end(signal.SIGINT) == 5, run.output
+    assert "all members are drained; 3 messages did not finish and will be delivered again" in run.output
+
+
+def test_a_group_that_another_manifest_left_is_named(run: Run) -> None:
+    run.write(1)
+    run.start()
+    run.until(lambda: "1/1 ready  queues 8/8" in run.output, "it runs")
+    run.end(signal.SIGKILL)
+    former, run.name = run.name, f"{run.name}-b"
+    run.write(0)
+    run.start()
+    run.until(lambda: f"{former} ran here before and is in no manifest now" in run.output, "it is said")
+    run.until(lambda: run.pids() == set(), "and its member goes")
+    assert run.end(signal.SIGINT) == 0, run.output

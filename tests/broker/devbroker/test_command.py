@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from rocketfleet.base.processes import began
 from rocketfleet.devbroker.fleet import Fleet
-from rocketfleet.devbroker.ports import claims, is_free
-from rocketfleet.devbroker.process import began
+from rocketfleet.devbroker.setup.ports import claims, is_free
 
 # Up to five JVMs start in a test: seconds on a quiet machine, minutes on one that others use as well.
 pytestmark = pytest.mark.timeout(900)
@@ -103,6 +103,36 @@ def test_two_masters_with_slaves_start_and_stop(shell: Shell) -> None:
     assert not json.loads(shell("status", "--json", expect=3).stdout)["running"]
     shell("stop", "--delete-data")
     assert not shell.directory.exists()
+
+
+def roles(document: dict[str, Any]) -> dict[str, str | None]:
+    return {broker["process"]: broker["role"] for broker in document["brokers"]}
+
+
+def test_a_controller_replaces_a_master_that_dies(shell: Shell) -> None:
+    first = shell.json("start", "--controller")
+    fleet = Fleet(shell.directory)
+    old = fleet.master_of("broker-a")
+    (new,) = {"broker-a", "broker-a-slave"} - {old}
+    assert roles(first) == {old: "master", new: "slave"}
+    assert f"a controller on {first['controller']}" in shell("status").stdout
+
+    def in_step() -> bool:
+        said = fleet.admin("getSyncStateSet", "-a", first["controller"], "-b", "broker-a")
+        return said.count("InSyncReplica:") - said.count("NotInSyncReplica:") == 2
+
+    until(in_step)
+    fleet.kill(old)
+    until(lambda: roles(json.loads(shell("status", "--json", expect=3).stdout)) == {old: None, new: "master"})
+    assert fleet.masters == {"broker-a": fleet.address_of(new)}
+    fleet.restart(old)
+    assert roles(shell.json("status")) == {old: "slave", new: "master"}
+
+    # Stopped and started again, the two agree once more on one of them.
+    shell("stop")
+    again = shell.json("start", "--controller")
+    assert sorted(map(str, roles(again).values())) == ["master", "slave"]
+    assert again["controller"] == first["controller"]
 
 
 def test_after_a_crash_it_continues_on_the_same_data_and_ports(shell: Shell) -> None:

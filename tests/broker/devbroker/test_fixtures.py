@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.broker.cluster import Cluster
 from tests.broker.java_main import JavaPrograms
 
-from rocketfleet.devbroker.lock import VERSION
+from rocketfleet.devbroker.distribution.lock import VERSION
 
 
 def test_a_topic_and_a_group_are_there_when_a_test_begins(broker: Cluster, topic: str, group: str) -> None:

@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 from tests.broker.cluster import Cluster
 
-from rocketfleet.devbroker import certificates
-from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.errors import DevBrokerError, ProbeError
-from rocketfleet.devbroker.probe import (
-    GET_BROKER_CLUSTER_INFO,
-    GET_BROKER_CONFIG,
-    GET_BROKER_RUNTIME_INFO,
-    Admin,
-    Probe,
-)
+from rocketfleet.devbroker.probe import Probe
+from rocketfleet.devbroker.setup import certificates
+from rocketfleet.devbroker.setup.config import FleetSpec
+from rocketfleet.wire.acl import Credentials
+from rocketfleet.wire.codes import RequestCode
 
 # Four JVMs start for the first test: seconds on a quiet machine, minutes on one that others use as well.
 pytestmark = pytest.mark.timeout(900)
@@ -36,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def test_the_administrator_is_let_in(cluster: Cluster) -> None:
     # Not its runtime info: a broker fails on that (NoSuchElementException) until its first sample of statistics.
     for process in ("broker-a", "broker-a-slave"):
-        assert cluster.probe().call(cluster.address_of(process), GET_BROKER_CONFIG).code == 0
+        assert cluster.probe().call(cluster.address_of(process), RequestCode.GET_BROKER_CONFIG).code == 0
     assert cluster.create_topic()
     assert cluster.create_group()
 
@@ -44,10 +40,10 @@ def test_the_administrator_is_let_in(cluster: Cluster) -> None:
 def test_without_credentials_or_with_wrong_ones_nobody_is(cluster: Cluster) -> None:
     right = cluster.admin_user
     assert right is not None
-    for admin in (None, Admin(right.access_key, "wrong-secret"), Admin("stranger", right.secret_key)):
-        answer = Probe(admin, cluster.ssl_context()).call(cluster.broker_address, GET_BROKER_RUNTIME_INFO)
+    for admin in (None, Credentials(right.access_key, "wrong-secret"), Credentials("stranger", right.secret_key)):
+        answer = Probe(admin, cluster.ssl_context()).call(cluster.broker_address, RequestCode.GET_BROKER_RUNTIME_INFO)
         assert answer.code == NO_PERMISSION
-        assert right.secret_key not in answer.remark
+        assert right.secret_key not in (answer.remark or "")
 
 
 def test_mqadmin_has_credentials_and_certificates(cluster: Cluster) -> None:
@@ -63,8 +59,8 @@ def test_mqadmins_failure_is_raised_though_it_exits_with_0(cluster: Cluster) -> 
 
 def test_plain_text_is_refused(cluster: Cluster) -> None:
     for address, code in (
-        (cluster.name_server, GET_BROKER_CLUSTER_INFO),
-        (cluster.broker_address, GET_BROKER_RUNTIME_INFO),
+        (cluster.name_server, RequestCode.GET_BROKER_CLUSTER_INFO),
+        (cluster.broker_address, RequestCode.GET_BROKER_RUNTIME_INFO),
     ):
         with pytest.raises(ProbeError):
             Probe(cluster.admin_user).call(address, code)
@@ -72,13 +68,15 @@ def test_plain_text_is_refused(cluster: Cluster) -> None:
 
 def test_a_client_that_does_not_trust_the_ca_refuses_the_server(cluster: Cluster) -> None:
     with pytest.raises(ProbeError, match="CERTIFICATE_VERIFY_FAILED"):
-        Probe(cluster.admin_user, ssl.create_default_context()).call(cluster.name_server, GET_BROKER_CLUSTER_INFO)
+        Probe(cluster.admin_user, ssl.create_default_context()).call(
+            cluster.name_server, RequestCode.GET_BROKER_CLUSTER_INFO
+        )
 
 
 def test_a_client_without_a_certificate_is_refused(cluster: Cluster) -> None:
     bare = ssl.create_default_context(cafile=cluster.layout.tls / certificates.CA)
     with pytest.raises(ProbeError):
-        Probe(cluster.admin_user, bare).call(cluster.broker_address, GET_BROKER_RUNTIME_INFO)
+        Probe(cluster.admin_user, bare).call(cluster.broker_address, RequestCode.GET_BROKER_RUNTIME_INFO)
 
 
 def test_the_proxy_speaks_http2_over_tls(cluster: Cluster) -> None:

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from tests.broker.cluster import Cluster
 
-from rocketfleet.client import broker_admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.requests import broker_admin
 
 
 @pytest.fixture(scope="session", autouse=True)

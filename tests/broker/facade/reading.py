@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from rocketfleet.client import broker_messages, broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.requests import broker_messages, broker_offsets
 from rocketfleet.wire.message import ReceivedMessage
 
 GROUP = "TOOLS_CONSUMER"  # every broker has it

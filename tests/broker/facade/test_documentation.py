@@ -47,7 +47,7 @@ def run(command: list[str], broker: Cluster, directory: Path) -> str:
 
 
 def test_there_is_something_to_run() -> None:
-    assert len(PYTHON) == 5
+    assert len(PYTHON) == 6
     assert len(SHELL) == 1
     assert {example.name for example in EXAMPLES} == set(LEFT)
 
@@ -87,7 +87,10 @@ def test_every_option_that_the_page_names_exists() -> None:
         CliRunner().invoke(main, [*path, "--help"]).output
         for path in (["send"], ["topic", "create"], ["group", "create"])
     )
-    helped += "".join(CliRunner().invoke(main, [*path, "--help"]).output for path in (["topic", "delete"], ["cluster"]))
+    helped += "".join(
+        CliRunner().invoke(main, [*path, "--help"]).output
+        for path in (["topic", "delete"], ["group", "delete"], ["cluster"])
+    )
     helped += LOG_VARIABLE  # for when something is odd; not worth a line in every help
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", section)) | set(re.findall(r"ROCKETFLEET_[A-Z_]+", section))
     assert named

@@ -9,7 +9,7 @@ from tests.broker.facade.reading import messages_of
 
 from rocketfleet.facade.client import Message, Producer, SendResult, SendStatus
 from rocketfleet.facade.exceptions import ProducerSendAsyncFailed, ProducerSendOrderlyFailed, ProducerSendSyncFailed
-from rocketfleet.producer.sharding import java_hash
+from rocketfleet.producer.queues.sharding import java_hash
 
 
 def message(topic: str, body: str | bytes) -> Message:

@@ -1,5 +1,6 @@
 """`PushConsumer` on the broker: the same program on the original and on ours, and what only ours does."""
 
+import functools
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.worker.worker_process import until
 
-from rocketfleet.facade.client import ConsumeStatus, Message, Producer, PushConsumer, ReceivedMessage
+from rocketfleet.facade.client import ConsumeStatus, Message, MessageModel, Producer, PushConsumer, ReceivedMessage
 from rocketfleet.facade.exceptions import PushConsumerStartFailed
 
 SAMPLE = Path(__file__).parent / "sample_push_consumer.py"
@@ -72,6 +73,37 @@ def test_a_message_that_is_put_off_comes_again(broker: Cluster) -> None:
         message.set_body("once more")
         producer.send_sync(message)
         until(lambda: times == [0, 1], "it comes a second time")
+
+
+def test_broadcasting_goes_on_where_it_was(broker: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an instance name, as most programs are: the client id is another one at each start."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("POD_NAME", raising=False)
+    topic, group = broker.create_topic(queues=2), broker.create_group()
+    got: list[bytes] = []
+
+    def send(*bodies: str) -> None:
+        for body in bodies:
+            message = Message(topic)
+            message.set_body(body)
+            producer.send_sync(message)
+
+    def has(count: int) -> bool:
+        return len(got) >= count
+
+    producer = Producer("facade-push")
+    producer.set_name_server_address(broker.name_server)
+    with producer:
+        send("before", "before")
+        for start, wanted in enumerate((1, 3, 5)):
+            consumer = PushConsumer(group, message_model=MessageModel.BROADCASTING)
+            consumer.set_name_server_address(broker.name_server)
+            consumer.subscribe(topic, lambda message: got.append(message.body))
+            with consumer:
+                send(f"{start} there")
+                until(functools.partial(has, wanted), "what came while it was there, and while not")
+            send(f"{start} away")
+    assert sorted(got) == [b"0 away", b"0 there", b"1 away", b"1 there", b"2 there"]
 
 
 def test_without_a_subscription_it_does_not_start() -> None:

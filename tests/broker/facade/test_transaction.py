@@ -16,7 +16,7 @@ from rocketfleet.facade.client import Message, ReceivedMessage, SendStatus, Tran
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    from rocketfleet.devbroker.config import FleetSpec
+    from rocketfleet.devbroker.setup.config import FleetSpec
 
     cluster = Cluster(tmp_path_factory.mktemp("transactions"))
     cluster.start(FleetSpec(properties=(("transactionCheckInterval", "1000"), ("transactionTimeOut", "1000"))))

@@ -18,9 +18,9 @@ from typing import Any
 
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.consumer.consumer import Consumer
-from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings, Handover
+from rocketfleet.consumer.settings import DEFAULT_HEARTBEAT, ConsumeMode, ConsumerSettings, Handover
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message import ReceivedMessage
 
 
@@ -50,8 +50,9 @@ async def run(given: dict[str, Any]) -> None:
         subscriptions=(Subscription(given["topic"]),),
         consume_mode=ConsumeMode(given["mode"]),
         handover=Handover(given["handover"]),
-        consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
+        consume_from_where=ConsumeFromWhere(given["where"]),
         lock_lives=given["lock_lives"],
+        heartbeat_interval=min(DEFAULT_HEARTBEAT, given["lock_lives"]),
     )
     config = ClientConfig(given["name_server"], client_id=given["client_id"])
     consumer = Consumer(config, settings, handle, strategy=given["strategy"])

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from rocketfleet.client import broker_members, broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
+from rocketfleet.client.requests import broker_members, broker_offsets
 from rocketfleet.demo.run import PATIENT, send_patiently
 from rocketfleet.demo.verdict import Verdict, judge, read_record
 from rocketfleet.producer.producer import Producer
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
 
@@ -71,14 +72,17 @@ class Scene:
         strategy: str = "AVG",
         lock_lives: float = 60.0,
         rate: float = 200.0,
+        where: ConsumeFromWhere = ConsumeFromWhere.FIRST_OFFSET,
     ) -> None:
         self._name_server = name_server
         self._topic = topic
         self.group = group
         self._directory = directory
         self._settings = {"mode": mode, "handover": handover, "strategy": strategy, "lock_lives": lock_lives}
+        self._settings["where"] = where.value
         self._rate = rate
         self._names = itertools.count(1)
+        self._numbers = [0] * KEYS
         self.members: list[Member] = []
         self.sent: list[str] = []
         self._flowing: asyncio.Task[None] | None = None
@@ -86,8 +90,12 @@ class Scene:
 
     async def __aenter__(self) -> Self:
         self.client.start()
-        self._flowing = asyncio.create_task(self._traffic())
+        self.resume_traffic()
         return self
+
+    def resume_traffic(self) -> None:
+        """Send again."""
+        self._flowing = asyncio.create_task(self._traffic())
 
     async def __aexit__(self, *_: object) -> None:
         assert self._flowing is not None
@@ -102,7 +110,7 @@ class Scene:
     # -- traffic ------------------------------------------------------------------------------------------------------
 
     async def _traffic(self) -> None:
-        numbers = [0] * KEYS
+        numbers = self._numbers
         async with Producer(ClientConfig(self._name_server), f"{self.group}-traffic", PATIENT) as producer:
             for key in itertools.cycle(range(KEYS)):
                 one = f"k{key}:{numbers[key]}"

@@ -9,14 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.broker.cli.running import answer, rocketfleet
 from tests.broker.cluster import Cluster
 from tests.broker.consumer.scene import Got, until
 from tests.broker.lag.watching import Watch, agree
 
-from rocketfleet.client import broker_offsets
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.consumer.results import RETRY, Retry
 from rocketfleet.consumer.settings import ConsumeMode
-from rocketfleet.wire.bodies import ConsumeFromWhere, MessageModel
+from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
 
@@ -138,6 +139,40 @@ async def test_what_failed_and_what_failed_for_good(watch: Watch, make_topic: To
     assert sum(row.diff for row in retried.values()) == 2, "mqadmin counts them together with the rest"
 
 
+async def test_the_status_and_the_commands_tell_the_same(watch: Watch, make_topic: Topics, group: str) -> None:
+    """What the operator writes to a group's status is what the monitor sees."""
+    topic, retry, ns = make_topic(queues=3), f"%RETRY%{group}", ("--name-server", watch.cluster.name_server)
+    created = await asyncio.to_thread(rocketfleet, "topic", "create", retry, "--queues", "1", *ns)
+    assert created.returncode == 0, created.stderr
+    watch.follow(group, topic)
+    for number, count in enumerate((5, 3, 4)):
+        await watch.send(topic, *range(count), queue=number)
+    await watch.send(retry, *range(4), queue=0)
+    await watch.commit(group, topic, 2, 0)
+    await watch.commit(group, topic, 4, 2)
+    await watch.commit(group, retry, 1)
+
+    seen = await watch.look(group)
+    assert (seen.messages, seen.retry, seen.unknown) == (3 + 3 + 0, 3, 0)
+    assert [(row.consumer_offset, row.lag) for row in seen.queues] == [(2, 3), (None, 3), (4, 0)], "a new queue"
+
+    lag = await asyncio.to_thread(answer, "lag", group, *ns)
+    assert (lag["lag"]["lag"], lag["retry"]["lag"]) == (seen.messages, seen.retry)
+    told = await asyncio.to_thread(answer, "group", "status", group, *ns)
+    assert (told["lag"], told["retry_lag"]) == (seen.messages, seen.retry)
+    rows = {
+        (row.queue.topic, row.queue.queue_id): (row.consumer_offset, row.max_offset, row.lag) for row in seen.queues
+    }
+    rows[retry, 0] = 1, 4, 3
+    assert {
+        (row["topic"], row["queue"]): (row["committed"], row["max_offset"], row["lag"]) for row in lag["queues"]
+    } == rows
+    assert {
+        (row["topic"], row["queue"]): (row["consumer_offset"], row["broker_offset"], row["lag"])
+        for row in told["queues"]
+    } == rows
+
+
 async def test_a_broadcasting_group_is_its_members(
     watch: Watch, make_topic: Topics, group: str, tmp_path: Path
 ) -> None:
@@ -228,7 +263,7 @@ async def test_deleted_messages_are_no_lag(make_cluster: Callable[..., Cluster])
 
 
 async def _store_time(watch: Watch, queue: MessageQueue, offset: int) -> float:
-    from rocketfleet.client import broker_messages
+    from rocketfleet.client.requests import broker_messages
 
     stored = await broker_messages.store_time(watch.client.remoting, watch.address, queue, offset)
     assert stored is not None

@@ -9,8 +9,9 @@ from tests.broker.lag.test_agreement import Stop
 from tests.broker.lag.watching import Watch
 from tests.unit.lag import recorded
 
-from rocketfleet.lag.rules import State
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.lag.judging.rules import State
+from rocketfleet.wire.enums import ConsumeFromWhere
+from rocketfleet.wire.message import ReceivedMessage
 
 Topics = Callable[..., str]
 
@@ -53,6 +54,64 @@ async def test_a_handler_that_hangs_is_stalled(watch: Watch, make_topic: Topics,
     await watch.committed_everywhere(group, topic, 20, 2)
     await watch.look(group)
     assert settle(watch, group, "handler-goes-on") is State.OK
+
+
+class Fails:
+    """A handler that raises until it is mended."""
+
+    def __init__(self) -> None:
+        self.mended = False
+        self.failed = self.well = 0
+
+    def __call__(self, message: ReceivedMessage) -> None:
+        if not self.mended:
+            self.failed += 1
+            raise RuntimeError("as planned")
+        self.well += 1
+
+
+async def test_a_handler_that_fails_every_message_is_failing(watch: Watch, make_topic: Topics, group: str) -> None:
+    """Nobody tells the monitor of the handler: it goes by the brokers alone, as for somebody's own consumers."""
+    topic = make_topic(queues=2)
+    watch.follow(group, topic, where=ConsumeFromWhere.FIRST_OFFSET)
+    handler = Fails()
+    await watch.member(group, topic, handler, persist_interval=0.1)
+    await watch.look(group)
+    await watch.fill(topic, 0, 20)
+    await watch.committed_everywhere(group, topic, 20, 2)
+    seen = await watch.look(group)
+    assert (seen.messages, seen.retry) == (0, 0), "all of them wait for their delay, and no lag says so"
+
+    async def is_failing() -> bool:
+        await watch.look(group)
+        return watch.monitor.verdict(group).state is State.FAILING
+
+    await until(is_failing, "the first retries come due after ten seconds", 60.0)
+    assert settle(watch, group, "handler-fails") is State.FAILING
+    assert "came back to be tried again" in watch.monitor.verdict(group).sentence
+    handler.mended = True
+    await watch.fill(topic, 1, 200)
+    await until(lambda: handler.well >= 200)
+    await watch.committed_everywhere(group, topic, 220, 2)
+    await watch.look(group)
+    assert settle(watch, group, "handler-is-mended") is State.OK
+
+
+async def test_messages_that_become_dead_letters_are_told_of(watch: Watch, make_topic: Topics, group: str) -> None:
+    topic = make_topic(queues=1)
+    watch.follow(group, topic, where=ConsumeFromWhere.FIRST_OFFSET)
+    await watch.member(group, topic, Fails(), persist_interval=0.1, max_reconsume_times=0)
+    for _ in range(3):
+        assert (await watch.look(group)).dlq == 0
+    assert watch.monitor.verdict(group).state is State.OK
+    await watch.fill(topic, 0, 2)
+
+    async def are_dead() -> bool:
+        return (await watch.look(group)).dlq == 2
+
+    await until(are_dead)
+    assert settle(watch, group, "dead-letters") is State.FAILING
+    assert "given up on 2 messages" in watch.monitor.verdict(group).sentence
 
 
 async def test_members_that_are_gone_have_stopped(watch: Watch, make_topic: Topics, group: str) -> None:

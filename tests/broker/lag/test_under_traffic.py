@@ -8,8 +8,8 @@ import pytest
 from tests.broker.consumer.scene import Got
 from tests.broker.lag.watching import Watch
 
-from rocketfleet.lag import broker_reading
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.lag.collecting import broker_reading
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message import Message
 
 SAMPLES = 10_000

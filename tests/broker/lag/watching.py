@@ -9,9 +9,9 @@ from tests.broker.consumer.scene import Scene, until
 from tests.unit.lag.recorded import LIMITS
 
 from rocketfleet.devbroker.errors import DevBrokerError
+from rocketfleet.lag.collecting.monitor import LagMonitor, Target
 from rocketfleet.lag.figures import GroupLag, QueueLag
-from rocketfleet.lag.monitor import LagMonitor, Target
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.queue import MessageQueue
 
 _ROW = re.compile(

@@ -7,10 +7,10 @@ import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.producer.patience import PATIENT
 
-from rocketfleet.client.broker_admin import update_broker_config
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.devbroker.config import FleetSpec
+from rocketfleet.client.requests.broker_admin import update_broker_config
+from rocketfleet.devbroker.setup.config import FleetSpec
 
 
 @pytest.fixture(scope="session", autouse=True)

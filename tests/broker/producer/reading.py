@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from rocketfleet.client import broker_offsets
-from rocketfleet.client.broker_messages import pull, pull_request
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.requests import broker_offsets
+from rocketfleet.client.requests.broker_messages import pull, pull_request
 from rocketfleet.wire.message import ReceivedMessage
 
 READER = "producer-test-reader"

@@ -14,7 +14,7 @@ from tests.broker.producer.patience import PATIENT
 from tests.broker.producer.reading import read_once_there, until
 
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.devbroker.config import FleetSpec
+from rocketfleet.devbroker.setup.config import FleetSpec
 from rocketfleet.producer import BatchLimits, Producer, ProducerOptions, RetryPolicy, SendStatus
 
 A, B = "broker-a", "broker-b"

@@ -14,8 +14,8 @@ from tests.broker.producer.transactions import Outcomes
 
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.producer import BatchLimits, Producer, ProducerOptions
-from rocketfleet.wire.compression import Compression
 from rocketfleet.wire.message import Message, decode_unique_id
+from rocketfleet.wire.message.compression import Compression
 
 PATIENT_OPTIONS = ProducerOptions(send_timeout=60)
 

@@ -14,17 +14,17 @@ from tests.broker.cluster import Cluster
 from tests.broker.producer.patience import PATIENT
 from tests.broker.producer.reading import read_once_there
 
-from rocketfleet.client import broker_members
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig, TlsConfig
 from rocketfleet.client.errors import NoRoute, ResponseError
-from rocketfleet.devbroker import certificates
+from rocketfleet.client.requests import broker_members
+from rocketfleet.devbroker.setup import certificates
 from rocketfleet.producer import BatchLimits, Producer, ProducerOptions, SendFailed, SendStatus, SyncProducer
-from rocketfleet.producer.sharding import by_hash
+from rocketfleet.producer.queues.sharding import by_hash
 from rocketfleet.wire.acl import Credentials
 from rocketfleet.wire.command import HeaderForm
-from rocketfleet.wire.compression import Compression, compression_of
 from rocketfleet.wire.message import Message
+from rocketfleet.wire.message.compression import Compression, compression_of
 from rocketfleet.wire.queue import MessageQueue
 
 

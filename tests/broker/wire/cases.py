@@ -7,8 +7,8 @@ import typing
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from rocketfleet.wire import sysflag
-from rocketfleet.wire.compression import Compression
+from rocketfleet.wire.message import sysflag
+from rocketfleet.wire.message.compression import Compression
 from rocketfleet.wire.queue import MessageQueue
 
 LETTERS = "abcXYZ019-_%~ /\"'\\{}:,\t\n<é中文ｚ😀𝄞\u2028"

@@ -10,12 +10,13 @@ import pytest
 from tests.broker.wire import cases
 from tests.broker.wire.oracle import Oracle
 
-from rocketfleet.wire import acl, bodies, codes, command, sysflag
-from rocketfleet.wire.batch import write_batch
-from rocketfleet.wire.compression import Compression, compress, decompress
+from rocketfleet.wire import acl, bodies, codes, command
+from rocketfleet.wire.enums import ExpressionType
 from rocketfleet.wire.frame import FrameDecoder
-from rocketfleet.wire.message import Message, decode_batch, decode_messages, encode_batch, tag_hash
-from rocketfleet.wire.message_id import (
+from rocketfleet.wire.message import Message, decode_batch, decode_messages, encode_batch, sysflag, tag_hash
+from rocketfleet.wire.message.batch import write_batch
+from rocketfleet.wire.message.compression import Compression, compress, decompress
+from rocketfleet.wire.message.message_id import (
     UniqueIds,
     decode_offset_id,
     decode_unique_id,
@@ -23,9 +24,9 @@ from rocketfleet.wire.message_id import (
     host_bytes,
     unique_id_time,
 )
-from rocketfleet.wire.properties import SYSTEM_PROPERTIES, decode_properties, encode_properties
-from rocketfleet.wire.received import ReceivedMessage
-from rocketfleet.wire.stored import encode_stored
+from rocketfleet.wire.message.properties import SYSTEM_PROPERTIES, decode_properties, encode_properties
+from rocketfleet.wire.message.received import ReceivedMessage
+from rocketfleet.wire.message.stored import encode_stored
 
 SEED = 20261116
 
@@ -304,7 +305,7 @@ def test_subscriptions(oracle: Oracle, expression: str) -> None:
 
 def test_sql_subscriptions(oracle: Oracle) -> None:
     java = bodies.SubscriptionData.decode(oracle.ask("subscription", topic="t", expression="a > 5", type="SQL92"))
-    assert bodies.SubscriptionData.of("t", "a > 5", "SQL92", version=java.sub_version) == java
+    assert bodies.SubscriptionData.of("t", "a > 5", ExpressionType.SQL92, version=java.sub_version) == java
 
 
 # --- bodies ----------------------------------------------------------------------------------------------------------

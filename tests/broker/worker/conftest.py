@@ -8,9 +8,9 @@ import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.worker.worker_process import WorkerProcess
 
-from rocketfleet.client import broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.requests import broker_offsets
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue

@@ -13,9 +13,10 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.consumer.handler import inspect_handler
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.wire.bodies import ConsumeFromWhere, MessageModel
+from rocketfleet.control import exit_codes
+from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
 from rocketfleet.wire.message import ReceivedMessage
-from rocketfleet.worker import exit_codes, vitals
+from rocketfleet.worker import vitals
 from rocketfleet.worker.member import Member, MemberSpec
 
 
@@ -55,7 +56,7 @@ def kept(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()]
 
 
-@pytest.mark.parametrize("name", ["rebalance", "heartbeat", "persist", "commit soon", "locks", "watch", "tick"])
+@pytest.mark.parametrize("name", ["rebalance", "heartbeat", "commit", "pullers", "locks", "watch"])
 async def test_a_task_that_has_ended_is_noticed(
     broker: Cluster, topic: str, group: str, tmp_path: Path, name: str
 ) -> None:

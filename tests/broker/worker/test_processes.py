@@ -108,6 +108,27 @@ async def test_a_signal_to_the_parent_drains_all(start_worker: Start, send: Send
     assert Counter(successor.handled) == Counter(bodies(300))
 
 
+async def test_the_first_signal_to_the_parent_after_a_call_to_drain_does_not_hurry(
+    start_worker: Start, send: Send, topic: str
+) -> None:
+    worker = start_worker("hold", "--processes", "2", "--drain-timeout", "3600")
+    worker.until_ready()
+    until(lambda: sorted(owners(worker, topic).values()) == [4, 4], "each has its half")
+    worker.hold_file.touch()
+    await send(topic, bodies(8))
+    until(lambda: len(worker.handled) == 8, "handlers have the messages")
+    draining = asyncio.create_task(asyncio.to_thread(worker.json, "/drain", "POST"))
+    await asyncio.to_thread(until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
+    worker.signal()
+    # Once by the parent, and once by each of its processes.
+    await asyncio.to_thread(until, lambda: worker.log_text.count("asked to stop") == 3, "the signal is passed on")
+    worker.hold_file.unlink()
+    answer = await draining
+    assert sum(queue["unfinished"] for queue in answer["queues"]) == 0
+    assert sum(queue["offset"] for queue in answer["queues"] if queue["topic"] == topic) == 8
+    assert worker.wait() == 0
+
+
 def test_wrong_settings_of_a_child_end_the_parent(start_worker: Start) -> None:
     worker = start_worker("no_such_function", "--processes", "2")
     assert worker.wait() == 2

@@ -108,6 +108,14 @@ async def test_sigterm_hands_over_to_a_second_worker_with_nothing_lost_or_repeat
     assert Counter(second.handled) == Counter(bodies(600))
 
 
+async def test_leases_are_as_short_as_the_brokers_locks(start_worker: Start, topic: str) -> None:
+    worker = start_worker("handle", "--lock-max-live-time", "8")
+    worker.until_owns(topic, 8)
+    assert all(0 <= queue["leaseSeconds"] < 8 for queue in worker.owned(topic).values())
+    worker.signal()
+    assert worker.wait() == 0
+
+
 async def test_a_round_of_rebalancing_can_be_asked_for(start_worker: Start, topic: str) -> None:
     first = start_worker("handle", name="first")
     first.until_ready()
@@ -176,8 +184,73 @@ async def test_a_second_signal_hurries(start_worker: Start, send: Send, topic: s
     assert worker.ask("/readyz")[0] == 503
     assert worker.ask("/rebalance", "POST")[0] == 409
     worker.signal()
-    assert worker.wait() == 0  # every offset is confirmed; the message itself comes again
-    assert "did not finish in time" in worker.log_text
+    assert worker.wait() == 5  # every offset is confirmed; the message itself comes again
+    assert any("the handlers of 1 message were cut short" in line["message"] for line in worker.log)
+
+
+async def test_the_first_signal_after_a_call_to_drain_does_not_hurry(
+    start_worker: Start, send: Send, topic: str
+) -> None:
+    """As in an eviction, or a deletion by the operator, while a drain is under way."""
+    worker = start_worker("hold", "--drain-timeout", "3600")
+    worker.until_ready()
+    worker.hold_file.touch()
+    await send(topic, bodies(3))
+    until(lambda: len(worker.handled) == 3, "handlers have the messages")
+    draining = asyncio.create_task(asyncio.to_thread(worker.json, "/drain", "POST"))
+    await asyncio.to_thread(until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
+    worker.signal()
+    await asyncio.to_thread(until, lambda: "asked to stop" in worker.log_text, "the signal is heard")
+    worker.hold_file.unlink()
+    answer = await draining
+    assert sum(queue["unfinished"] for queue in answer["queues"]) == 0
+    assert sum(queue["offset"] for queue in answer["queues"] if queue["topic"] == topic) == 3
+    assert worker.wait() == 0
+
+
+async def test_the_second_signal_hurries_though_a_call_came_first(start_worker: Start, send: Send, topic: str) -> None:
+    worker = start_worker("hold", "--drain-timeout", "3600")
+    worker.until_ready()
+    worker.hold_file.touch()
+    await send(topic, ["held"])
+    until(lambda: worker.handled == ["held"], "the handler has the message")
+    draining = asyncio.create_task(asyncio.to_thread(worker.json, "/drain", "POST"))
+    await asyncio.to_thread(until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
+    worker.signal()
+    await asyncio.to_thread(until, lambda: "asked to stop" in worker.log_text, "the first signal is heard")
+    worker.signal()
+    answer = await draining
+    assert sum(queue["unfinished"] for queue in answer["queues"]) == 1
+    assert (answer["confirmed"], answer["unfinished"], answer["exitCode"]) == (True, 1, 5)
+    assert worker.wait() == 5
+
+
+async def test_one_that_waits_is_done_when_its_handlers_are(start_worker: Start, send: Send, topic: str) -> None:
+    worker = start_worker("hold", "--drain-timeout", "0.2", "--on-drain-timeout", "Wait")
+    worker.until_ready()
+    worker.hold_file.touch()
+    await send(topic, ["held"])
+    until(lambda: worker.handled == ["held"], "the handler has the message")
+    # Callers that give up, as an operator does after a while: it is asked again.
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await asyncio.to_thread(worker.json, "/drain", "POST", timeout=1.0)
+        assert worker.json("/assignment")["phase"] == "Draining"
+    worker.hold_file.unlink()
+    assert worker.wait() == 0
+    assert "cut short: they" not in worker.log_text
+
+
+async def test_one_that_waits_hurries_by_a_second_signal_too(start_worker: Start, send: Send, topic: str) -> None:
+    worker = start_worker("hold", "--processes", "2", "--on-drain-timeout", "Wait")
+    worker.until_ready()
+    worker.hold_file.touch()
+    await send(topic, ["held"])
+    until(lambda: worker.handled == ["held"], "the handler has the message")
+    worker.signal()
+    until(lambda: "Draining" in worker.json("/assignment")["phase"], "draining")
+    worker.signal()
+    assert worker.wait() == 5
 
 
 async def test_a_second_call_to_drain_gets_the_same_answer(start_worker: Start, send: Send, topic: str) -> None:

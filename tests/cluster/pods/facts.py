@@ -8,9 +8,9 @@ import asyncio
 import json
 import sys
 
-from rocketfleet.client import broker_locks, broker_members, broker_offsets
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
+from rocketfleet.client.requests import broker_locks, broker_members, broker_offsets
 
 STRANGER = "e2e-stranger"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.allocation.views import UNTIMED
 
-from rocketfleet.cli.allocate import allocate, answer
+from rocketfleet.cli.commands.allocate import allocate, answer
 
 QUEUES = [["t", "broker-a", number] for number in range(3)]
 REQUEST: dict[str, Any] = {

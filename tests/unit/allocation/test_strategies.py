@@ -6,7 +6,7 @@ from tests.unit.allocation.views import queues_of
 from rocketfleet.allocation.machine_room_nearby import room_before
 from rocketfleet.allocation.owners import known_owners
 from rocketfleet.allocation.request import AllocationError, Request
-from rocketfleet.allocation.strategies import MANIFEST_NAMES, SHORT_NAMES, Parameters, Scope, allocate_group, build
+from rocketfleet.allocation.strategies import SHORT_NAMES, Parameters, Scope, StrategyName, allocate_group, build, named
 from rocketfleet.wire.queue import MessageQueue
 
 NEARBY = Parameters(
@@ -15,8 +15,9 @@ NEARBY = Parameters(
 
 
 def test_every_strategy_has_a_short_name_and_one_for_the_manifest() -> None:
-    assert set(MANIFEST_NAMES.values()) == set(SHORT_NAMES)
-    for manifest, short in MANIFEST_NAMES.items():
+    assert [named(short) for short in SHORT_NAMES] == list(StrategyName)
+    for manifest, short in zip(StrategyName, SHORT_NAMES, strict=True):
+        assert named(manifest) is manifest
         assert build(manifest, NEARBY).name == build(short, NEARBY).name
 
 

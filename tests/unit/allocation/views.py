@@ -45,11 +45,18 @@ def queues_of(topics: Collection[int], brokers: int = 2) -> tuple[MessageQueue, 
     )
 
 
+def retry_queues(number: int) -> tuple[MessageQueue, ...]:
+    """One on each of so many brokers, as a group's retry topic has them."""
+    return tuple(MessageQueue("%RETRY%g", f"broker-{broker}", 0) for broker in range(number))
+
+
 @st.composite
-def views(draw: st.DrawFn, most_members: int = 9, most_topics: int = 5, largest_topic: int = 12) -> View:
+def views(
+    draw: st.DrawFn, most_members: int = 9, most_topics: int = 5, largest_topic: int = 12, most_retries: int = 0
+) -> View:
     members = draw(st.lists(MEMBER_IDS, min_size=1, max_size=most_members, unique=True))
     sizes = draw(st.lists(st.integers(1, largest_topic), min_size=1, max_size=most_topics))
-    queues = queues_of(sizes)
+    queues = (*queues_of(sizes), *retry_queues(draw(st.integers(0, most_retries))))
     holders = draw(st.lists(st.sampled_from([*members, "gone", None]), min_size=1, max_size=4))
     owners: dict[MessageQueue, str] = {}
     for queue in queues:

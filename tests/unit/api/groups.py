@@ -4,10 +4,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rocketfleet.api.allocation import InnerStrategy, Strategy
-from rocketfleet.api.spec import ConsumeFromWhere, ConsumeMode, Engine, ExpressionType, MessageModel
+from rocketfleet.allocation.strategies import StrategyName
+from rocketfleet.api.allocation import InnerStrategy
+from rocketfleet.api.spec import Engine
+from rocketfleet.consumer.settings import ConsumeMode
+from rocketfleet.wire.enums import ConsumeFromWhere, ExpressionType, MessageModel
 
-ODD = "aZ09 \t\n|*@.%:;-_$[]/'\\é"
+ODD = "aZ09 \t\n|*@.%:;,-_$[]/'\\é"
 
 
 def texts(*usual: str, longest: int, shortest: int = 1) -> st.SearchStrategy[str]:
@@ -40,7 +43,9 @@ subscriptions = st.lists(
     keyed(
         {"topic": topics},
         {
-            "expression": texts("*", " * ", "a || b", "a||*", "||", "*||", "|*", "price > 5", "**", longest=12),
+            "expression": texts(
+                "*", " * ", "a || b", "a||*", "||", "*||", "|*", "price > 5", "**", "a, b", " a||b ||", longest=12
+            ),
             "type": one_of_enum(ExpressionType),
         },
     ),
@@ -60,7 +65,7 @@ assignments = st.lists(
 allocations = keyed(
     {},
     {
-        "strategy": one_of_enum(Strategy),
+        "strategy": one_of_enum(StrategyName),
         "virtualNodes": st.integers(1, 100),
         "rooms": rooms,
         "separator": texts("@", "-", ".", "$(", longest=3),

@@ -55,7 +55,7 @@ def test_names_and_subresources() -> None:
     (version,) = found["spec"]["versions"]
     assert version["subresources"]["status"] == {}
     assert [c["name"] for c in version["additionalPrinterColumns"] if not c.get("priority")] == [
-        "Ready", "Replicas", "Queues", "Lag", "Lag-Seconds", "Strategy", "Age",
+        "Ready", "State", "Queues", "Lag", "Lag-Seconds", "Age",
     ]  # fmt: skip
 
 

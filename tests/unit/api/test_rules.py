@@ -13,6 +13,9 @@ from rocketfleet.api.checking import problems, read_object
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.rule import Rule
 from rocketfleet.api.rules import CHANGE_RULES, EVERY_RULE, RULES
+from rocketfleet.api.rules.consuming import TAGS
+from rocketfleet.api.rules.form import has_form
+from rocketfleet.consumer.subscription import tags_problem
 
 
 def seen(raw: dict[str, Any]) -> dict[str, Any]:
@@ -56,6 +59,11 @@ def test_the_api_server_and_python_mean_the_same(raw: dict[str, Any]) -> None:
     for rule in RULES:
         if rule.cel is not None:
             assert holds(rule, given_defaults) == (not list(rule.broken_in(group))), rule.name
+
+
+@given(st.text("ab*,;| \t\n", max_size=12))
+def test_a_manifest_and_the_consumer_refuse_the_same_tags(expression: str) -> None:
+    assert has_form(expression, TAGS) == (tags_problem(expression) is None)
 
 
 NAMES = st.sampled_from([None, "orders", "shop"])

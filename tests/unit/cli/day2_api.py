@@ -87,10 +87,22 @@ class FakeApi:
         found = self.objects.get(path)
         if found is None:
             return 404, {"message": "not found", "reason": "NotFound"}
+        if "spec" in body:
+            _merge(found["spec"], body["spec"])
+            found["metadata"]["generation"] += 1
+            return 200, found
         if body["metadata"].get("uid", found["metadata"]["uid"]) != found["metadata"]["uid"]:
             return 409, {"message": "the UID in the precondition does not match"}
         found["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
         return 200, found
+
+
+def _merge(into: Object, change: Object) -> None:
+    for key, value in change.items():
+        if isinstance(value, dict):
+            _merge(into.setdefault(key, {}), value)
+        else:
+            into[key] = value
 
 
 def _selected(found: Object, selector: str) -> bool:

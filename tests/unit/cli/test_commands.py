@@ -30,6 +30,35 @@ def test_help_shows_what_it_does_an_example_and_where_it_connects(path: list[str
     assert "ROCKETFLEET_NAME_SERVERS" in result.output
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("tpoic", "topic"), ("topics", "topic"), ("reset-offset", "reset-offsets"), ("staus", "status")],
+)
+def test_a_mistyped_command_is_guessed(typed: str, meant: str) -> None:
+    result = CliRunner().invoke(main, [typed, "list"])
+    assert result.exit_code == 2
+    assert f"No such command '{typed}'. Did you mean '{meant}'?" in result.stderr
+
+
+def test_a_command_that_is_like_no_other_is_not_guessed() -> None:
+    result = CliRunner().invoke(main, ["frobnicate"])
+    assert result.exit_code == 2
+    assert result.stderr.endswith("Error: No such command 'frobnicate'.\n")
+
+
+def test_kubectl_lists_only_what_is_about_a_cluster() -> None:
+    def listed(program: str) -> set[str]:
+        output = CliRunner().invoke(main, ["--help"], prog_name=program).output
+        return {line.split()[0] for line in output.partition("Commands:\n")[2].splitlines() if line[:3].strip()}
+
+    assert set(COMMANDS) <= listed("rocketfleet")
+    told = listed("kubectl rocketfleet")
+    assert {"status", "lag", "drain", "restart", "reset-offsets"} <= told
+    assert not told & {"broker", "worker", "demo", "run", "send", "topic", "allocate", "operator"}
+    # Who knows the command may type it all the same.
+    assert CliRunner().invoke(main, ["topic", "--help"], prog_name="kubectl rocketfleet").exit_code == 0
+
+
 def test_the_list_of_commands_imports_none_of_them() -> None:
     code = (
         "import sys\nfrom click.testing import CliRunner\nfrom rocketfleet.cli.main import main\n"
@@ -46,7 +75,7 @@ def test_a_command_needs_the_base_package_only(name: str) -> None:
         "import importlib, sys\n"
         "for absent in ('rich', 'requests', 'cryptography', 'maven_artifact', 'kopf', 'kubernetes', 'pydantic'):\n"
         "    sys.modules[absent] = None\n"
-        "from rocketfleet.cli.connection import local_broker\n"
+        "from rocketfleet.cli.access.connection import local_broker\n"
         "from pathlib import Path\n"
         "local_broker(Path('/nonexistent'))\n"
         f"importlib.import_module({COMMANDS[name][0].partition(':')[0]!r})"
@@ -74,8 +103,9 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_sent(arguments: list
 
 
 def test_a_closed_standard_input_is_one_sentence() -> None:
-    program = f'"{sys.executable}" -c "from rocketfleet.cli.main import main; main()" send orders -n 127.0.0.1:1 <&-'
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    program = f'"{sys.executable}" -c "from rocketfleet.cli.main import main; main()"'
+    command = f"{program} send orders --name-server 127.0.0.1:1 <&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "standard input is closed: give --body or --file" in done.stderr
     assert "Traceback" not in done.stderr
@@ -89,7 +119,7 @@ def test_an_empty_body_is_refused() -> None:
 
 @pytest.mark.parametrize("path", [["send", "t", "--body", "x"], ["topic", "list"], ["group", "list"], ["cluster"]])
 def test_no_name_server_is_one_sentence(path: list[str]) -> None:
-    result = CliRunner().invoke(main, [*path, "-n", "127.0.0.1:1"])
+    result = CliRunner().invoke(main, [*path, "--name-server", "127.0.0.1:1"])
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: cannot connect to 127.0.0.1:1")
     assert result.stderr.count("\n") == 1
@@ -97,6 +127,6 @@ def test_no_name_server_is_one_sentence(path: list[str]) -> None:
 
 
 def test_a_name_that_no_topic_can_have_is_one_sentence() -> None:
-    result = CliRunner().invoke(main, ["topic", "create", "no such name!", "-n", "127.0.0.1:1"])
+    result = CliRunner().invoke(main, ["topic", "create", "no such name!", "--name-server", "127.0.0.1:1"])
     assert result.exit_code == 1
     assert "may contain only" in result.stderr

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.unit.cli.day2_api import GROUPS, PODS, SECRETS, FakeApi, serving
 
-from rocketfleet.cli import drain as drain_command
-from rocketfleet.cli import kube_access
+from rocketfleet.cli.access import kube_access
+from rocketfleet.cli.access.in_cluster_command import OVERRIDES
+from rocketfleet.cli.commands import drain as drain_command
 from rocketfleet.cli.main import main
 
+ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = (
     "status", "members", "lag", "rebalance", "drain", "reset-offsets", "snapshot-offsets", "restore-offsets",
 )  # fmt: skip
@@ -265,8 +268,8 @@ def test_no_api_and_no_kubeconfig_are_sentences(api: FakeApi, tmp_path: Path, mo
         "the Kubernetes API could not be reached"
         in run("status", "--kubeconfig", str(tmp_path / "dead"), code=1).stderr
     )
-    assert "no way to a cluster" in run("status", "--context", "nowhere", code=1).stderr
-    assert "no way to a cluster" in run("status", "--kubeconfig", str(tmp_path / "none"), code=1).stderr
+    assert "cannot reach a Kubernetes cluster" in run("status", "--context", "nowhere", code=1).stderr
+    assert "cannot reach a Kubernetes cluster" in run("status", "--kubeconfig", str(tmp_path / "none"), code=1).stderr
 
 
 def test_in_a_pod_the_service_account_is_used(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +289,7 @@ def test_in_a_pod_the_service_account_is_used(api: FakeApi, tmp_path: Path, monk
     assert "orders" in run("status").stdout
     assert api.tokens == ["Bearer of-the-pod"]
     # There, advice to go where we are already would be no help.
-    assert "kubectl exec" not in run("lag", "orders", code=1).stderr
+    assert "kubectl" not in run("lag", "orders", code=1).stderr
 
 
 # -- on the way to the broker
@@ -297,7 +300,9 @@ def test_a_broker_out_of_reach_comes_with_advice(api: FakeApi, command: list[str
     api.add_group("orders")
     said = run(*command, "orders", code=1).stderr
     assert "127.0.0.1:1" in said
-    assert f"deploy/rocketfleet -- rocketfleet {command[0]} orders -n shop" in said
+    assert f"--command -- rocketfleet {' '.join(command)} orders -n shop" in said
+    assert "docs/operations.md" in said
+    assert "deploy/rocketfleet" not in said
 
 
 def test_credentials_come_from_the_secret(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,3 +382,57 @@ def test_a_manifest_needs_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyP
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_asked(arguments: list[str], reason: str) -> None:
     assert reason in run(*arguments, code=2).stderr
+
+
+def test_the_advice_repeats_what_was_typed(api: FakeApi, tmp_path: Path) -> None:
+    api.add_group("orders")
+    documented = re.search(r"--overrides='(.*?)'", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    assert documented is not None
+    assert json.loads(documented[1]) == OVERRIDES, "the documentation has the same"
+
+    def in_pod(terminal: str) -> str:
+        return (
+            f"kubectl -n shop run desk {terminal} --rm --quiet --restart=Never --image=OPERATOR_IMAGE "
+            f"--override-type=strategic --overrides='{json.dumps(OVERRIDES)}' --command -- rocketfleet "
+        )
+
+    def advised(*arguments: str) -> str:
+        said = run(*arguments, code=1).stderr
+        return next(line.strip() for line in said.splitlines() if line.startswith("  kubectl"))
+
+    assert advised("reset-offsets", "orders", "--to", "-2h", "--dry-run", "-n", "shop") == (
+        in_pod("-i") + "reset-offsets orders --to -2h --dry-run -n shop"
+    )
+    assert advised("reset-offsets", "orders", "--to=latest", "--timeout", "2") == (
+        in_pod("-it") + "reset-offsets orders --to latest --timeout 2 -n shop"
+    )
+    assert advised("members", "orders", "--at-broker", "-ojson") == (
+        in_pod("-i") + "members orders --at-broker -o json -n shop"
+    )
+    file = tmp_path / "orders.json"
+    file.write_text(
+        '{"kind": "OffsetSnapshot", "version": 1, "group": "orders", "cluster": [], "time": "", "offsets": []}'
+    )
+    assert advised("restore-offsets", "orders", str(file), "--force") == (
+        in_pod("-i") + f"restore-offsets orders - --force -n shop --dry-run < {file}"
+    )
+    assert advised("reset-offsets", "--to", str(file), "orders", "-y") == (
+        in_pod("-i") + f"reset-offsets --to - orders -y -n shop < {file}"
+    )
+    assert advised("snapshot-offsets", "orders", "-o", str(file)) == (
+        in_pod("-i") + f"snapshot-offsets orders -n shop > {file}"
+    )
+
+
+def test_a_name_server_is_not_a_namespace(api: FakeApi) -> None:
+    said = run("lag", "orders", "-n", "127.0.0.1:9876", code=2).stderr
+    assert "127.0.0.1:9876 is not one: a name server is given with --name-server" in said
+
+
+def test_with_a_name_server_alone_no_cluster_is_asked(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent")
+    for command in (["lag"], ["members"], ["status"], ["snapshot-offsets"], ["reset-offsets", "--to", "latest"]):
+        said = run(*command, "orders", "--name-server", "127.0.0.1:1", code=1).stderr
+        assert said.startswith("Error: cannot connect to 127.0.0.1:1"), command
+        assert "kubectl" not in said
+    assert api.tokens == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -49,9 +50,10 @@ class Cluster:
         self.brokers: dict[str, Peer] = {}
         self.topics: dict[str, tuple[str, ...]] = {}
         self.deleted: list[str] = []
+        self.without_master: set[str] = set()
 
     def _data(self, name: str) -> BrokerData:
-        return BrokerData("c", name, {0: self.brokers[name].address})
+        return BrokerData("c", name, {1 if name in self.without_master else 0: self.brokers[name].address})
 
     def _name_server(self, channel: Channel, command: Command) -> None:
         topic = command.fields.get("topic", "")
@@ -78,14 +80,25 @@ def stats(channel: Channel, command: Command) -> None:
 def silent(_channel: Channel, _command: Command) -> None: ...
 
 
+class Clock:
+    """The machine's, and what a test adds to it."""
+
+    ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
 @asynccontextmanager
-async def running(*names: str) -> AsyncIterator[tuple[Cluster, Client]]:
+async def running(
+    *names: str, clock: Clock | None = None, timeout: float = 10.0
+) -> AsyncIterator[tuple[Cluster, Client]]:
     async with AsyncExitStack() as stack:
         cluster = Cluster()
         await stack.enter_async_context(cluster.name_server)
         for name in names:
             cluster.brokers[name] = await stack.enter_async_context(Peer(stats))
-        client = Client(ClientConfig(cluster.name_server.address, timeout=0.3))
+        client = Client(ClientConfig(cluster.name_server.address, timeout=timeout), clock=clock or Clock())
         await stack.enter_async_context(client)
         yield cluster, client
 
@@ -107,7 +120,7 @@ async def test_routes_teach_the_client_its_brokers() -> None:
 
 
 async def test_one_silent_broker_delays_no_other() -> None:
-    async with running("a", "b", "c") as (cluster, client):
+    async with running("a", "b", "c", timeout=1.0) as (cluster, client):
         cluster.topics["T"] = ("a", "b", "c")
         await client.route("T")
         cluster.brokers["b"].script = silent
@@ -152,15 +165,17 @@ async def test_topics_and_groups_go_to_all_masters() -> None:
         assert set((await admin.create_topic(client, TopicConfig("T"), "c")).all_or_raise()) == {"a", "b"}
         await admin.create_group(client, SubscriptionGroupConfig("G"))
         await admin.delete_group(client, "G", remove_offsets=True)
+        assert cluster.deleted == [], "retries and dead letters are messages"
+        await admin.delete_group(client, "G", remove_offsets=True, remove_topics=True)
         for peer in cluster.brokers.values():
-            assert [command.code for command in peer.received] == [17, 200, 207, 215, 215]
+            assert [command.code for command in peer.received] == [17, 200, 207, 207, 215, 215]
         assert cluster.deleted == ["%RETRY%G", "%DLQ%G"]
         with pytest.raises(NoBroker, match="knows no such cluster; it knows: c"):
             await admin.create_topic(client, TopicConfig("T"), "other")
 
 
 async def test_a_topic_half_deleted_stays_known_to_the_name_servers() -> None:
-    async with running("a", "b") as (cluster, client):
+    async with running("a", "b", timeout=1.0) as (cluster, client):
         cluster.brokers["a"].script = silent
         outcome = await admin.delete_topic(client, "T")
         assert set(outcome.errors) == {"a"}
@@ -174,7 +189,7 @@ async def test_running_info_comes_from_the_broker_that_reaches_the_member() -> N
     def online(channel: Channel, command: Command) -> None:
         channel.answer(command, body=ConsumerRunningInfo({"PROP": "x"}).encode())
 
-    async with running("a", "b") as (cluster, client):
+    async with running("a", "b", timeout=1.0) as (cluster, client):
         cluster.brokers["a"].script = offline
         cluster.brokers["b"].script = online
         assert (await admin.running_info(client, "G", "me")).properties == {"PROP": "x"}
@@ -220,3 +235,194 @@ async def test_routes_are_refreshed_in_the_background() -> None:
             await until(lambda: "b" in client.brokers.table)
         with pytest.raises(ClientClosed):
             await client.routes.refresh("T")
+
+
+async def moved(cluster: Cluster, name: str, stack: AsyncExitStack) -> Peer:
+    """Put a broker's successor at another address."""
+    successor = await stack.enter_async_context(Peer(stats))
+    cluster.brokers[name] = successor
+    return successor
+
+
+async def in_use(client: Client, *names: str) -> None:
+    """Make the calls that make brokers count as used."""
+    for name in names:
+        await client.remoting.call(client.master(name), request(RequestCode.HEART_BEAT))
+
+
+async def test_a_broker_that_comes_back_is_connected_again_without_a_call() -> None:
+    async with running("a", "b") as (cluster, client):
+        cluster.topics.update(T=("a", "b"))
+        await client.route("T")
+        await in_use(client, "a", "b")
+        news: list[str] = []
+        client.remoting.on_connect(news.append)
+        peer = cluster.brokers["a"]
+        await peer.stop()
+        await until(lambda: client.unreachable == {"a"})
+        assert not client.is_connected("a")
+        assert client.is_connected("b")
+        await peer.listen()
+        await until(lambda: client.is_connected("a"))
+        assert client.unreachable == frozenset()
+        assert peer.address in news
+
+
+async def test_a_broker_that_comes_back_elsewhere_is_found_without_a_call() -> None:
+    async with running("a", "b") as (cluster, client), AsyncExitStack() as stack:
+        cluster.topics.update(T=("a", "b"), U=("a", "b"))
+        for topic in ("T", "U"):
+            await client.route(topic)
+        await in_use(client, "a", "b")
+        changes: list[tuple[str, str | None, str | None]] = []
+        stop = client.on_master_change(lambda *change: changes.append(change))
+        former = cluster.brokers["a"].address
+        cluster.topics.update(T=("b",), U=("b",))
+        await cluster.brokers["a"].stop()
+        # All topics learn that it is gone, long before the routes' own time.
+        await until(lambda: all(len(route.broker_datas) == 1 for route in client.routes.routes().values()))
+        assert client.unreachable == {"a"}
+        assert client.master("a") == former  # it is remembered
+        successor = await moved(cluster, "a", stack)
+        cluster.topics.update(T=("a", "b"), U=("a", "b"))
+        await until(lambda: client.is_connected("a"))
+        assert client.master("a") == successor.address
+        assert changes == [("a", former, successor.address)]
+        await until(lambda: all(len(route.broker_datas) == 2 for route in client.routes.routes().values()))
+        stop()
+        cluster.without_master.add("a")
+        await client.routes.refresh("T")
+        assert len(changes) == 1
+
+
+async def test_a_broker_that_could_not_be_reached_at_first_is_found_too() -> None:
+    async with running("a") as (cluster, client), AsyncExitStack() as stack:
+        cluster.topics["T"] = ("a",)
+        await client.route("T")
+        await cluster.brokers["a"].stop()
+        with pytest.raises(RocketMQError):
+            await in_use(client, "a")
+        assert client.unreachable == {"a"}
+        await moved(cluster, "a", stack)
+        await until(lambda: client.is_connected("a"))
+
+
+async def test_a_master_that_is_gone_is_no_master() -> None:
+    async with running("a", "b") as (cluster, client):
+        cluster.topics["T"] = ("a", "b")
+        await client.route("T")
+        await in_use(client, "a", "b")
+        address = client.master("a")
+        changes: list[tuple[str, str | None, str | None]] = []
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("broken")
+
+        client.on_master_change(broken)  # a listener that fails takes nothing from the others
+        client.on_master_change(lambda *change: changes.append(change))
+        cluster.without_master.add("a")
+        await client.routes.refresh("T")
+        with pytest.raises(NoBroker, match="no master now"):
+            client.master("a")
+        assert client.brokers.has_only_slaves("a")
+        assert not client.is_connected("a")
+        assert client.unreachable == {"a"}
+        assert changes == [("a", address, None)]
+        cluster.without_master.clear()
+        await until(lambda: client.is_connected("a"))  # the routes are looked at, though no connection was lost
+        assert changes == [("a", address, None), ("a", None, address)]
+
+
+async def test_a_connected_broker_that_vanishes_from_the_route_keeps_its_address_and_queues() -> None:
+    clock = Clock()
+    async with running("a", "b", clock=clock) as (cluster, client):
+        cluster.topics.update(T=("a", "b"))
+        both = await client.subscribe_queues("T")
+        await in_use(client, "a", "b")
+        address = client.master("b")
+        cluster.topics["T"] = ("a",)  # a name server that does not know it yet
+        await client.routes.refresh("T")
+        assert client.master("b") == address
+        assert await client.subscribe_queues("T") == both
+        assert {queue.broker for queue in (await client.publish_info("T")).queues} == {"a"}
+
+        async def call(where: str) -> int:
+            return (await client.remoting.call(where, request(RequestCode.HEART_BEAT))).code
+
+        assert (await client.each_master(call)).results == {"a": 0, "b": 0}
+        clock.ahead += 61
+        assert {queue.broker for queue in await client.subscribe_queues("T")} == {"a"}  # the route was right
+        assert client.master("b") == address
+        await cluster.brokers["b"].stop()
+        await until(lambda: client.unreachable == {"b"})
+        assert set((await client.each_master(call)).results) == {"a"}
+        assert set((await client.each_replica(call)).results) == {client.master("a")}
+        clock.ahead += 601
+        client._upkeep._stirred.set()  # or it would notice in its sleep of some seconds
+        await until(lambda: "b" not in client.brokers.table)
+        assert client.unreachable == frozenset()
+
+
+async def test_queues_go_with_their_broker() -> None:
+    async with running("a", "b") as (cluster, client):
+        cluster.topics["T"] = ("a", "b")
+        await client.subscribe_queues("T")
+        await in_use(client, "a", "b")
+        cluster.topics["T"] = ("a",)
+        await cluster.brokers["b"].stop()
+
+        async def gone() -> bool:
+            return {queue.broker for queue in await client.subscribe_queues("T")} == {"a"}
+
+        await until(gone)
+
+
+async def test_an_address_that_another_broker_has_now_is_not_kept() -> None:
+    async with running("a", "b") as (cluster, client):
+        cluster.topics["T"] = ("a", "b")
+        await client.route("T")
+        await in_use(client, "a", "b")
+        former = client.master("b")
+        cluster.topics["T"] = ("a",)
+        await client.routes.refresh("T")
+        assert client.master("b") == former
+        changes: list[tuple[str, str | None, str | None]] = []
+        client.on_master_change(lambda *change: changes.append(change))
+        cluster.brokers["a"] = cluster.brokers["b"]  # another pod got its address
+        await client.routes.refresh("T")
+        with pytest.raises(NoBroker):
+            client.master("b")
+        assert ("b", former, None) in changes
+        assert {queue.broker for queue in await client.subscribe_queues("T")} == {"a"}
+
+
+async def test_brokers_are_forgotten_with_the_last_topic_in_use() -> None:
+    clock = Clock()
+    async with running("a", "b", clock=clock) as (cluster, client):
+        cluster.topics.update(T=("a",), U=("b",))
+        release = client.routes.watch("U")
+        await client.route("T")
+        await client.route("U")
+        clock.ahead += 700
+        await until(lambda: client.routes.topics == ("U",))
+        client._upkeep._stirred.set()  # or it would notice in its sleep of some seconds
+        await until(lambda: set(client.brokers.table) == {"b"})
+        release()
+
+
+async def test_the_loss_of_a_slave_makes_the_routes_be_asked() -> None:
+    async with running("a") as (cluster, client), AsyncExitStack() as stack:
+        slave = await stack.enter_async_context(Peer(stats))
+        master = cluster.brokers["a"].address
+        route = TopicRouteData((QueueData("a", 2, 2, 6),), (BrokerData("c", "a", {0: master, 1: slave.address}),))
+
+        def name_server(channel: Channel, command: Command) -> None:
+            channel.answer(command, body=route.encode())
+
+        cluster.name_server.script = name_server
+        await client.route("T")
+        await client.remoting.call(slave.address, request(RequestCode.HEART_BEAT))
+        route = TopicRouteData((QueueData("a", 2, 2, 6),), (BrokerData("c", "a", {0: master}),))
+        slave.channels[0].reset()
+        await until(lambda: client.brokers.table["a"] == {0: master})
+        assert client.unreachable == frozenset()

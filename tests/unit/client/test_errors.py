@@ -11,10 +11,10 @@ import pytest
 from tests.unit.client.peer import Peer
 
 from rocketfleet.client import errors
-from rocketfleet.client.calls import ask
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import response_error
-from rocketfleet.client.remoting import Remoting
+from rocketfleet.client.requests.calls import ask
+from rocketfleet.client.transport.remoting import Remoting
 from rocketfleet.wire.acl import Credentials, sign
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import request
@@ -71,6 +71,19 @@ def test_a_response_error_is_one_readable_line() -> None:
     assert str(response_error(1, None, "b:1", 99999)) == "code 99999 to b:1 failed with SYSTEM_ERROR (1)"
     assert str(response_error(4711, "", "b:1", MAX)) == "GET_MAX_OFFSET (30) to b:1 failed with code 4711"
     assert len(str(response_error(1, "stack trace " * 10_000, "b:1", MAX))) < 2200
+
+
+def test_what_a_refusal_means_is_said_where_it_is_known() -> None:
+    said = str(response_error(ResponseCode.NO_PERMISSION, "username cannot be null.", "b:1", MAX))
+    assert said.endswith("(this broker asks for credentials and got none: give --credentials-file, or "
+                         "cluster.credentials in a manifest)")  # fmt: skip
+    assert "credentials" not in str(
+        response_error(ResponseCode.NO_PERMISSION, "User:bob has no permission", "b:1", MAX)
+    )
+    unknown = " request type 105 not supported"
+    said = str(response_error(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, unknown, "b:1", 105))
+    assert said.endswith("request type 105 not supported (this is not a name server; is it a broker's port?)")
+    assert "name server" not in str(response_error(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, unknown, "b:1", MAX))
 
 
 async def test_requests_are_signed_and_no_secret_shows_anywhere(caplog: pytest.LogCaptureFixture) -> None:

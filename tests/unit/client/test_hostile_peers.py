@@ -15,7 +15,7 @@ from tests.unit.client.peer import Channel, Peer, obedient
 
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConnectionLost, ProtocolError, RequestTimeout
-from rocketfleet.client.remoting import Remoting
+from rocketfleet.client.transport.remoting import Remoting
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import Command, encode, reply_to, request
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.client.patience import UNTIMED
 
-from rocketfleet.client.address import Address, parse, parse_list
-from rocketfleet.client.backoff import BackoffPolicy, Failures, after_failure, delay
+from rocketfleet.base.backoff import BackoffPolicy, Failures, after_failure, delay
 from rocketfleet.client.config import ClientConfig, new_client_id
+from rocketfleet.client.transport.address import Address, parse, parse_list
+from rocketfleet.consumer.handover.roster import GRACE_SECONDS
 from rocketfleet.wire.acl import Credentials
 
 
@@ -72,6 +75,19 @@ def test_failures_in_a_row() -> None:
     assert state == Failures(5, "reason 4", 104.0)
     with pytest.raises(ValueError, match="back-off"):
         BackoffPolicy(first=5, limit=1)
+    with pytest.raises(ValueError, match="growth"):
+        BackoffPolicy(growth=1.0)
+
+
+@UNTIMED
+@given(st.floats(0, 1.5), st.lists(st.floats(0, 1, exclude_max=True), min_size=40, max_size=40))
+def test_whoever_was_away_for_less_than_the_others_wait_is_back_in_time(away: float, draws: list[float]) -> None:
+    policy, left, now = ClientConfig("a:1").backoff, iter(draws), 0.0
+    state: Failures | None = None
+    while now < away:
+        state = after_failure(policy, state, "Connection refused", now, random=lambda: next(left))
+        now = state.until
+    assert away <= now <= GRACE_SECONDS - 0.2, "and there is time for a heartbeat"
 
 
 def test_configuration() -> None:
@@ -79,6 +95,9 @@ def test_configuration() -> None:
     assert config.name_servers == ("b:2", "a:1")
     assert ClientConfig(("a:1", "b:2;c:3")).name_servers == ("a:1", "b:2", "c:3")
     assert ClientConfig("a:1", client_id="mine").client_id == "mine"
+    made_up = replace(ClientConfig("a:1"), timeout=1.0)
+    assert [one.client_id_made_up for one in (made_up, ClientConfig("a:1", instance_name="b"))] == [True, False]
+    assert not ClientConfig("a:1", client_id="mine").client_id_made_up
     with pytest.raises(ValueError, match="timeout must be more than 0 seconds"):
         ClientConfig("a:1", timeout=0)
     with pytest.raises(ValueError, match="is not an address"):

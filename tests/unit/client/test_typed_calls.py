@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.client.patience import UNTIMED
 
-from rocketfleet.client import (
+from rocketfleet.client.errors import ProtocolError, ResponseError, RocketMQError, SystemBusy
+from rocketfleet.client.requests import (
     broker_acl,
     broker_admin,
     broker_groups,
@@ -23,7 +24,6 @@ from rocketfleet.client import (
     broker_offsets,
     broker_topics,
 )
-from rocketfleet.client.errors import ProtocolError, ResponseError, RocketMQError, SystemBusy
 from rocketfleet.wire.bodies import HeartbeatData, SubscriptionData, SubscriptionGroupConfig, TopicConfig
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command, reply_to

@@ -8,24 +8,28 @@ from tests.unit.consumer.model_broker import ADDRESS, Clock, ModelBroker, ModelC
 from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client.errors import RequestTimeout, RocketMQError
-from rocketfleet.consumer.offsets import BrokerOffsets
+from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.offset_storage import offsets
+from rocketfleet.consumer.offset_storage.offsets import BrokerOffsets
 from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.consumer.tally import Tally
-from rocketfleet.wire.bodies import ConsumeFromWhere
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import reply_to
+from rocketfleet.wire.enums import ConsumeFromWhere
 
 WHERE = ConsumeFromWhere
 UPDATE = RequestCode.UPDATE_CONSUMER_OFFSET
+QUERY = RequestCode.QUERY_CONSUMER_OFFSET
 
 
 class Scene:
     def __init__(self, **settings: Any) -> None:
         self.broker = ModelBroker(Clock())
+        self.broker.wall = 1.0
         self.tally = Tally()
+        self.client = ModelClient(self.broker)
         self.offsets = BrokerOffsets(
-            ModelClient(self.broker),  # type: ignore[arg-type]  # a model
+            self.client,  # type: ignore[arg-type]  # a model
             ConsumerSettings("g", (Subscription("t"),), **settings),
             self.tally,
         )
@@ -66,6 +70,179 @@ async def test_without_a_stored_offset_the_settings_decide(settings: dict[str, A
     scene = Scene(**settings)
     scene.broker.store(queue(), 10)
     assert await scene.offsets.start(queue()) == start
+
+
+@pytest.mark.parametrize(
+    ("settings", "start"),
+    [
+        ({"consume_from_where": WHERE.LAST_OFFSET}, 10),
+        ({"consume_from_where": WHERE.FIRST_OFFSET}, 0),  # the broker moves whoever pulls below the minimum
+        ({"consume_from_where": WHERE.TIMESTAMP, "consume_timestamp": 0.008}, 8),
+        ({"consume_from_where": WHERE.LAST_OFFSET, "initial_offset": InitialOffset.NATIVE}, 10),
+    ],
+)
+async def test_where_a_queue_starts_is_stored_before_the_first_pull(settings: dict[str, Any], start: int) -> None:
+    """Else a member that is killed before its first commit leaves nothing behind, and the next starts at the end."""
+    scene = Scene(**settings)
+    scene.broker.minimum[queue()] = 3
+    scene.broker.store(queue(), 7)
+    assert await scene.offsets.start(queue()) == start
+    assert scene.broker.offsets[queue()] == start
+    scene.broker.store(queue(), 5)
+    successor = Scene(**settings)
+    successor.broker.offsets = scene.broker.offsets
+    assert await successor.offsets.start(queue()) == start
+
+
+async def test_a_start_that_cannot_be_stored_is_an_error() -> None:
+    scene = Scene(consume_from_where=WHERE.FIRST_OFFSET)
+    scene.broker.failures[UPDATE] = RequestTimeout(ADDRESS, 15, 3.0)
+    with pytest.raises(RequestTimeout):
+        await scene.offsets.start(queue())
+
+
+async def test_a_retry_topic_starts_at_its_beginning() -> None:
+    scene = Scene(consume_from_where=WHERE.LAST_OFFSET)
+    retry = queue(0, "%RETRY%g")
+    scene.broker.store(retry, 4)
+    assert await scene.offsets.start(retry) == 0
+    assert scene.broker.offsets[retry] == 0
+
+
+async def test_a_queue_that_is_new_since_the_group_began_starts_at_its_beginning() -> None:
+    scene = Scene()
+    scene.broker.store(queue(), 10)
+    assert await scene.offsets.start(queue()) == 10
+    scene.client.topics["t"] = (queue(0), queue(1))
+    scene.broker.store(queue(1), 4)
+    assert await scene.offsets.start(queue(1)) == 0
+    assert scene.broker.offsets[queue(1)] == 0
+
+
+async def test_without_a_master_a_slave_is_asked_where_the_group_stands() -> None:
+    scene = Scene()
+    scene.broker.offsets[queue()] = 4
+    scene.client.known.clear()
+    scene.client.slaves = {1: "slave:1"}
+    assert await scene.offsets.start(queue()) == 4
+    assert {address for address, _ in scene.broker.asked} == {"slave:1"}
+
+
+# -- after an interruption
+
+
+async def test_an_offset_that_we_sent_or_a_lower_one_is_ours() -> None:
+    scene = Scene()
+    scene.broker.offsets[queue()] = 10
+    await scene.offsets.start(queue())
+    await scene.offsets.confirm(queue(), 15)
+    for stored in (15, 12, 10, 3):
+        scene.broker.offsets[queue()] = stored
+        assert await scene.offsets.check(queue())
+    scene.broker.offsets[queue()] = 16
+    assert not await scene.offsets.check(queue())
+
+
+async def test_an_offset_whose_update_was_never_answered_is_ours_too() -> None:
+    scene = Scene()
+    scene.broker.offsets[queue()] = 10
+    await scene.offsets.start(queue())
+    scene.broker.failures[UPDATE] = RequestTimeout(ADDRESS, 15, 3.0)
+    await scene.offsets.persist({queue(): 15})
+    scene.broker.offsets[queue()] = 15  # it was handled all the same
+    assert await scene.offsets.check(queue())
+
+
+async def test_what_the_broker_has_forgotten_is_told_again() -> None:
+    scene = Scene()
+    scene.broker.offsets[queue()] = 10
+    await scene.offsets.start(queue())
+    await scene.offsets.persist({queue(): 15})
+    assert not scene.offsets.is_news(queue(), 15)
+    scene.broker.offsets[queue()] = 11
+    assert await scene.offsets.check(queue())
+    assert scene.offsets.is_news(queue(), 15)
+    await scene.offsets.persist({queue(): 15})
+    assert scene.broker.offsets[queue()] == 15
+    del scene.broker.offsets[queue()]
+    assert await scene.offsets.check(queue())
+    await scene.offsets.persist({queue(): 15})
+    assert scene.broker.offsets[queue()] == 15
+
+
+async def test_an_offset_of_a_queue_that_was_not_started_says_nothing() -> None:
+    scene = Scene()
+    assert not await scene.offsets.check(queue())
+
+
+async def test_a_check_that_fails_is_an_error_and_no_answer() -> None:
+    scene = Scene()
+    scene.broker.offsets[queue()] = 10
+    await scene.offsets.start(queue())
+    scene.broker.failures[RequestCode.QUERY_CONSUMER_OFFSET] = RequestTimeout(ADDRESS, 14, 3.0)
+    with pytest.raises(RequestTimeout):
+        await scene.offsets.check(queue())
+
+
+# -- confirming
+
+
+async def test_a_confirmation_says_what_is_stored() -> None:
+    scene = Scene()
+    scene.broker.offsets[queue()] = 10
+    await scene.offsets.start(queue())
+    assert await scene.offsets.confirm(queue(), 15) == 15
+    assert await scene.offsets.confirm(queue(), 14) == 15
+
+
+async def test_a_confirmation_of_what_a_reset_has_overtaken_says_where_the_group_was_reset_to() -> None:
+    scene = Scene()
+    scene.broker.offsets[queue()] = 10
+    await scene.offsets.start(queue())
+    scene.broker.offsets[queue()] = 2  # reset
+    scene.broker.answers[UPDATE] = lambda command: reply_to(command, 0, "Offset has been previously reset")
+    assert await scene.offsets.confirm(queue(), 15) == 2
+
+
+async def test_an_update_that_was_never_answered_may_still_come_and_is_watched_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broker handles it after the final commit: the final offset would be gone, and nobody would know."""
+    monkeypatch.setattr(offsets, "CONFIRM_APART", 0.005)
+    scene = Scene()
+    scene.broker.offsets[queue()] = 10
+    await scene.offsets.start(queue())
+    scene.broker.failures[UPDATE] = RequestTimeout(ADDRESS, 15, 3.0)
+    await scene.offsets.persist({queue(): 12})
+    del scene.broker.failures[UPDATE]
+    accept = scene.broker.answers[UPDATE]
+    late = iter([12, 12])
+
+    def overtaken(command: Any) -> Any:
+        answer = accept(command)
+        if (before := next(late, None)) is not None:
+            scene.broker.offsets[queue()] = before  # the late one comes in right behind
+        return answer
+
+    scene.broker.answers[UPDATE] = overtaken
+    assert await scene.offsets.confirm(queue(), 15) == 15
+    assert scene.broker.offsets[queue()] == 15
+    scene.broker.asked.clear()
+    await scene.offsets.confirm(queue(), 15)
+    assert [command.code for _, command in scene.broker.asked] == [QUERY, UPDATE], "all is answered: not read back"
+
+
+async def test_an_offset_that_does_not_stay_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offsets, "CONFIRM_APART", 0.0)
+    scene = Scene()
+    scene.broker.offsets[queue()] = 10
+    await scene.offsets.start(queue())
+    scene.broker.failures[UPDATE] = RequestTimeout(ADDRESS, 15, 3.0)
+    await scene.offsets.persist({queue(): 12})
+    del scene.broker.failures[UPDATE]
+    scene.broker.answers[UPDATE] = reply_to
+    with pytest.raises(RocketMQError, match="does not stay"):
+        await scene.offsets.confirm(queue(), 15)
 
 
 async def test_an_error_is_never_taken_for_none() -> None:
@@ -158,11 +335,11 @@ async def test_a_commit_that_was_waiting_when_the_queue_was_given_up_is_not_sent
     final = asyncio.create_task(scene.offsets.confirm(queue(), 12))
     await until(lambda: scene.broker.count(UPDATE) == 1)
     late = [asyncio.create_task(scene.offsets.confirm(queue(), offset)) for offset in (12, 13)]
-    late.append(asyncio.create_task(scene.offsets.persist({queue(): 14})))
+    later = asyncio.create_task(scene.offsets.persist({queue(): 14}))
     await turns()
     scene.offsets.forget(queue())
     gate.set()
-    await asyncio.gather(final, *late)
+    await asyncio.gather(final, later, *late)
     assert scene.told == [12]
 
 
@@ -216,4 +393,16 @@ async def test_a_queue_that_has_an_offset_is_not_read_back() -> None:
     await scene.offsets.start(queue())
     scene.broker.asked.clear()
     await scene.offsets.confirm(queue(), 5)
-    assert [command.code for _, command in scene.broker.asked] == [UPDATE]
+    assert [command.code for _, command in scene.broker.asked] == [QUERY, UPDATE]
+
+
+@pytest.mark.parametrize("moved", [3, 40])
+async def test_a_reset_that_came_as_the_queue_was_given_up_stands(moved: int) -> None:
+    """Its pull took the reset up, and nobody heard the answer."""
+    scene = Scene()
+    scene.broker.offsets[queue()] = 4
+    await scene.offsets.start(queue())
+    await scene.offsets.persist({queue(): 10})
+    scene.broker.offsets[queue()] = moved
+    assert await scene.offsets.confirm(queue(), 12) == moved
+    assert scene.broker.offsets[queue()] == moved

@@ -134,3 +134,26 @@ def test_a_handler_is_named_by_where_it_is() -> None:
     assert inspect_handler(plain).name == f"{__name__}:plain"
     assert inspect_handler(AnObject().method).name.endswith(":AnObject.method")
     assert "partial" in inspect_handler(functools.partial(two, "x")).name
+
+
+def a_generator(message: ReceivedMessage) -> Any:
+    yield message
+
+
+async def an_async_generator(message: ReceivedMessage) -> Any:
+    yield message
+
+
+class AGenerator:
+    def __call__(self, message: ReceivedMessage) -> Any:
+        yield message
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [a_generator, an_async_generator, AGenerator(), functools.partial(a_generator)],
+    ids=["generator", "async generator", "callable object", "partial"],
+)
+def test_a_generator_function_is_refused_because_nothing_of_it_would_run(handler: Any) -> None:
+    with pytest.raises(TypeError, match="must not `yield`"):
+        inspect_handler(handler)

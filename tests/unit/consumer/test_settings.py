@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rocketfleet.consumer.flow import Limits
+from rocketfleet.consumer.delivery.flow import Limits
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings, Handover
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.wire.bodies import ConsumeFromWhere, MessageModel
+from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
 
 ORDERS = (Subscription("orders"),)
 
@@ -20,7 +20,7 @@ def settings(**given_ones: Any) -> ConsumerSettings:
 
 def test_the_defaults_are_javas() -> None:
     default = settings()
-    assert (default.consume_thread_min, default.consume_thread_max) == (20, 64)
+    assert (default.consume_thread_min, default.consume_thread_max) == (20, 20)
     assert (default.consume_message_batch_max_size, default.pull_batch_size) == (1, 32)
     assert default.limits == Limits(count=1000, size_mib=100, span=2000)
     assert (default.consume_timeout, default.max_reconsume_times) == (900.0, -1)
@@ -40,8 +40,11 @@ def test_the_defaults_are_javas() -> None:
         ({"subscriptions": (Subscription("t", "a"), Subscription("t", "b"))}, "topic t is subscribed twice"),
         ({"consume_timestamp": 1.0}, "if, and only if, consume_from_where is TIMESTAMP"),
         ({"consume_from_where": ConsumeFromWhere.TIMESTAMP}, "if, and only if, consume_from_where is TIMESTAMP"),
-        ({"consume_thread_min": 0}, "threads from 0 to 64"),
-        ({"consume_thread_min": 65}, "threads from 65 to 64: give 1 ≤ minimum ≤ maximum ≤ 1000"),
+        ({"consume_thread_min": 0}, "threads from 0 to 0"),
+        (
+            {"consume_thread_min": 65, "consume_thread_max": 64},
+            "threads from 65 to 64: give 1 ≤ minimum ≤ maximum ≤ 1000",
+        ),
         ({"consume_thread_max": 1001}, "maximum ≤ 1000"),
         ({"consume_message_batch_max_size": 0}, "consume_message_batch_max_size is 0: it must be from 1 to 1024"),
         ({"pull_batch_size": 1025}, "pull_batch_size is 1025"),
@@ -58,12 +61,35 @@ def test_the_defaults_are_javas() -> None:
         ({"rebalance_interval": 0.0}, "rebalance_interval is 0"),
         ({"lock_interval": 0.0}, "lock_interval is 0"),
         ({"lock_lives": float("nan")}, "lock_lives is nan"),
+        ({"lock_lives": 0.5, "heartbeat_interval": 0.5}, "lock_lives is 0.5 s: it must be from 1 s to an hour"),
+        ({"lock_lives": 3601.0}, "lock_lives is 3601 s"),
+        ({"heartbeat_interval": 61.0, "lock_lives": 600.0}, "heartbeat_interval is 61 s: it must be at most 60 s"),
+        ({"lock_lives": 10.0, "heartbeat_interval": 30.0}, "heartbeat_interval is 30 s: it must be at most 10 s"),
     ],
 )
 def test_a_mistake_is_a_sentence(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=r".") as raised:
         settings(**wrong)
     assert sentence in str(raised.value)
+
+
+def test_without_locks_their_life_does_not_bound_heartbeats() -> None:
+    assert settings(lock_lives=10.0, handover=Handover.EAGER, heartbeat_interval=30.0).heartbeat_interval == 30.0
+
+
+def test_some_defaults_go_by_other_settings() -> None:
+    assert settings(consume_thread_min=65).consume_thread_max == 65
+    assert settings(lock_lives=10.0).heartbeat_interval == 10.0
+    assert settings(lock_lives=90.0).heartbeat_interval == 30.0
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(ValueError, match=r"pull_batch_size is 0: .*; persist_interval is 0: "):
+        settings(pull_batch_size=0, persist_interval=0.0)
+
+
+def test_a_drain_may_wait_without_a_limit() -> None:
+    assert settings(drain_timeout=float("inf")).drain_timeout == float("inf")
 
 
 @given(st.text(max_size=130))
@@ -87,3 +113,9 @@ def test_who_locks_queues(mode: ConsumeMode, handover: Handover, model: MessageM
         assert not made.locks_queues, "everybody has every queue: there is nothing to lock"
     else:
         assert made.locks_queues == (handover is Handover.EXCLUSIVE or mode is ConsumeMode.ORDERLY)
+
+
+def test_a_pull_asks_for_a_whole_batch() -> None:
+    small = ConsumerSettings("g", (Subscription("t"),), consume_message_batch_max_size=50)
+    assert (small.pull_batch_size, small.messages_per_pull) == (32, 50)
+    assert ConsumerSettings("g", (Subscription("t"),)).messages_per_pull == 32

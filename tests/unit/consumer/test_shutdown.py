@@ -1,18 +1,39 @@
 """Stopping: every way to the end passes through the same phases."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketfleet.consumer.shutdown import Phase, Signal, Step, advance
+from rocketfleet.consumer.consumer import Consumer
+from rocketfleet.consumer.shutdown import IGNORED, TABLE, ImpossibleSignalError, Phase, Signal, Step, advance
 
 ORDER = list(Phase)
+IMPOSSIBLE = {
+    *((phase, Signal.ALL_GONE) for phase in Phase if phase is not Phase.DRAINING),
+    *((phase, Signal.OUT_OF_TIME) for phase in Phase if phase is not Phase.DRAINING),
+    *((phase, Signal.UNREGISTERED) for phase in Phase if phase is not Phase.UNREGISTERING),
+    (Phase.CLOSED, Signal.FAILED),
+}
+
+
+def test_every_step_is_carried_out_by_a_method() -> None:
+    assert set(Consumer.STEPS) == set(Step)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_every_signal_is_accounted_for_in_every_phase(phase: Phase) -> None:
+    for signal in Signal:
+        assert [(phase, signal) in one for one in (TABLE, IGNORED, IMPOSSIBLE)].count(True) == 1, signal
+        if (phase, signal) in IMPOSSIBLE:
+            with pytest.raises(ImpossibleSignalError, match=signal.name):
+                advance(phase, signal)
 
 
 def test_a_drain_that_succeeds() -> None:
     phase, steps = advance(Phase.RUNNING, Signal.STOP)
     assert (phase, steps) == (Phase.DRAINING, (Step.DRAIN,))
     phase, steps = advance(phase, Signal.ALL_GONE)
-    assert (phase, steps) == (Phase.UNREGISTERING, (Step.UNREGISTER,))
+    assert (phase, steps) == (Phase.UNREGISTERING, (Step.UNREGISTER, Step.SIGN_OFF))
     phase, steps = advance(phase, Signal.UNREGISTERED)
     assert (phase, steps) == (Phase.CLOSED, (Step.CLOSE,))
 
@@ -32,6 +53,8 @@ def test_asked_again_it_hurries_and_never_drains_twice() -> None:
 def test_phases_never_go_back_and_what_must_happen_once_happens_once(signals: list[Signal]) -> None:
     phase, done = Phase.RUNNING, list[Step]()
     for signal in signals:
+        if (phase, signal) in IMPOSSIBLE:
+            continue
         following, steps = advance(phase, signal)
         assert ORDER.index(following) >= ORDER.index(phase)
         phase = following
@@ -45,5 +68,11 @@ def test_phases_never_go_back_and_what_must_happen_once_happens_once(signals: li
 @given(st.sampled_from(Phase))
 def test_from_every_phase_the_end_can_be_reached(phase: Phase) -> None:
     for signal in (Signal.STOP, Signal.ALL_GONE, Signal.UNREGISTERED):
-        phase, _ = advance(phase, signal)
+        if (phase, signal) not in IMPOSSIBLE:
+            phase, _ = advance(phase, signal)
     assert phase is Phase.CLOSED
+
+
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.DRAINING, Phase.UNREGISTERING])
+def test_whatever_fails_it_is_closed(phase: Phase) -> None:
+    assert advance(phase, Signal.FAILED) == (Phase.CLOSED, (Step.CLOSE,))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.consumer.messages import received
 
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.wire.bodies import ExpressionType
+from rocketfleet.wire.enums import ExpressionType
 from rocketfleet.wire.message import tag_hash
 
 
@@ -57,6 +57,10 @@ def test_the_version_does_not_make_two_subscriptions_differ() -> None:
     [
         ("", "*", ExpressionType.TAG, "needs a topic"),
         ("t", "||", ExpressionType.TAG, "no tag"),
+        ("t", "created, paid", ExpressionType.TAG, "has a comma in it.*created \\|\\| paid"),
+        ("t", "created;paid", ExpressionType.TAG, "has a semicolon in it"),
+        ("t", "created | paid", ExpressionType.TAG, r"has a single \| in it"),
+        ("t", "a || created paid", ExpressionType.TAG, "the tag 'created paid' has a blank in it"),
         ("t", "  ", ExpressionType.SQL92, "needs an SQL92 expression"),
     ],
 )
@@ -70,3 +74,7 @@ def test_wanted_is_membership(tags: list[str], tag: str) -> None:
     wanted = Subscription("t", " || ".join(tags)).wanted
     assert wanted is not None
     assert bool(wanted([received(0, tags=tag)])) == (tag in tags)
+
+
+def test_code_that_is_moved_over_may_keep_an_odd_tag() -> None:
+    assert Subscription("t", "created, paid", any_tag=True).data.tags_set == {"created, paid"}

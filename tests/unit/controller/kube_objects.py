@@ -13,7 +13,7 @@ def manifest(name: str = "orders", **spec: Any) -> dict[str, Any]:
         "kind": "ConsumerGroup",
         "metadata": {"name": name, "namespace": "default", "generation": 1},
         "spec": {
-            "cluster": {"nameServers": ["127.0.0.1:9876"]},
+            "cluster": {"nameServers": ["namesrv.example:9876"]},
             "subscriptions": [{"topic": "orders"}],
             "replicas": 2,
             "worker": {"handler": "app:handle"},

@@ -23,7 +23,9 @@ Object = dict[str, Any]
 KINDS = {
     ("v1", "pods"): "Pod",
     ("v1", "secrets"): "Secret",
+    ("v1", "configmaps"): "ConfigMap",
     ("v1", "namespaces"): "Namespace",
+    ("v1", "nodes"): "Node",
     ("v1", "events"): "Event",
     ("policy/v1", "poddisruptionbudgets"): "PodDisruptionBudget",
     ("events.k8s.io/v1", "events"): "Event",
@@ -31,7 +33,7 @@ KINDS = {
     ("apiextensions.k8s.io/v1", "customresourcedefinitions"): "CustomResourceDefinition",
     ("rocketfleet.io/v1alpha1", "consumergroups"): "ConsumerGroup",
 }
-CLUSTER_WIDE = {"namespaces", "customresourcedefinitions"}
+CLUSTER_WIDE = {"namespaces", "nodes", "customresourcedefinitions"}
 GRACE = 30
 
 
@@ -45,6 +47,8 @@ class Fault:
     reason: str = "InternalError"
     times: int = 1
     done: bool = False
+    retry_after: str | None = None
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,9 @@ class Call:
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
-    def __init__(self, status: int, reason: str, message: str = "") -> None:
+    def __init__(self, status: int, reason: str, message: str = "", retry_after: str | None = None) -> None:
         self.status, self.reason, self.message = status, reason, message or reason
+        self.retry_after = retry_after
 
 
 class KubeServer:
@@ -68,6 +73,7 @@ class KubeServer:
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.calls: list[Call] = []
         self.faults: list[Fault] = []
+        self.warnings: dict[tuple[str, str], list[str]] = {}  # headers by method and plural
         self.url = ""
         self._version = itertools.count(1)
         self.version = 0
@@ -118,6 +124,15 @@ class KubeServer:
             self.version = next(self._version)
         else:
             await self._tell(plural, "DELETED", body)
+
+    def backup(self) -> tuple[dict[tuple[str, str, str], Object], int]:
+        """Everything, to be restored later."""
+        return copy.deepcopy(self.objects), self.version
+
+    def restore(self, backup: tuple[dict[tuple[str, str, str], Object], int]) -> None:
+        """As etcd from a backup: objects and versions are those of then."""
+        self.objects, self.version = copy.deepcopy(backup[0]), backup[1]
+        self._version = itertools.count(self.version + 1)
 
     async def end_watches(self, *, too_old: bool = False) -> None:
         """Close all watches; too_old: and refuse to go on from where they were."""
@@ -177,7 +192,10 @@ class KubeServer:
             _fail(fault, done=True)
         except Refusal as refusal:
             return _refused(refusal)
-        return web.json_response(answer)
+        response = web.json_response(answer)
+        for warning in self.warnings.get((request.method, plural), ()):
+            response.headers.add("Warning", warning)
+        return response
 
     def _fault(self, method: str, plural: str) -> Fault | None:
         for fault in self.faults:
@@ -311,9 +329,16 @@ async def running() -> AsyncIterator[KubeServer]:
         await runner.cleanup()
 
 
+def no_right(method: str, verb: str, plural: str) -> Fault:
+    """What the API says, for good, to one whose role lacks a verb."""
+    who = 'User "system:serviceaccount:rocketfleet-system:rocketfleet"'
+    message = f'{plural} is forbidden: {who} cannot {verb} resource "{plural}" in the namespace "default"'
+    return Fault(method, plural, 403, "Forbidden", times=1_000_000, message=message)
+
+
 def _fail(fault: Fault | None, *, done: bool) -> None:
     if fault is not None and fault.done is done:
-        raise Refusal(fault.status, fault.reason)
+        raise Refusal(fault.status, fault.reason, fault.message, retry_after=fault.retry_after)
 
 
 def merged(old: Any, patch: Any) -> Any:
@@ -365,7 +390,8 @@ def _selected(body: Object, selector: str) -> bool:
 
 def _refused(refusal: Refusal) -> web.Response:
     status = {"kind": "Status", "status": "Failure", "reason": refusal.reason, "message": refusal.message}
-    return web.json_response({**status, "code": refusal.status}, status=refusal.status)
+    headers = {} if refusal.retry_after is None else {"Retry-After": refusal.retry_after}
+    return web.json_response({**status, "code": refusal.status}, status=refusal.status, headers=headers)
 
 
 def _discovery(parts: list[str]) -> Object | None:

@@ -9,6 +9,7 @@ once when members are told, and after 20 s otherwise; locks do not expire, so th
 What people and fate do to it is in model_fates.py.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tests.unit.controller.model_parts import (
@@ -27,14 +28,16 @@ from tests.unit.controller.model_parts import (
 )
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.spec import MOST_REPLICAS, Engine, OnTimeout
-from rocketfleet.controller import actions as act
-from rocketfleet.controller.drain import deletion_late, drain_limit
-from rocketfleet.controller.joining import JOIN_LIMIT, Candidate, with_members
-from rocketfleet.controller.plan import STUCK_AFTER
-from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Ownership, Phase, Pod, Snapshot
-from rocketfleet.controller.wanted import kept_through_evictions
+from rocketfleet.api.spec import MOST_REPLICAS, Engine, UpdateType
+from rocketfleet.control.messages import DrainOutcome
+from rocketfleet.controller.planning import actions as act
+from rocketfleet.controller.planning.drain import deletion_late, drain_limit
+from rocketfleet.controller.planning.joining import JOIN_LIMIT, Candidate, with_members
+from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Ownership, Phase, Pod, Snapshot
+from rocketfleet.controller.planning.wanted import kept_through_evictions
+from rocketfleet.controller.resources.shared_settings import differing, shared_settings_of
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.worker.configuration.setting_table import OnTimeout
 
 SELF_REBALANCE = 20.0
 SILENCE = 60.0  # after which a broker drops a member whose connection is not closed
@@ -80,8 +83,10 @@ class ModelCluster:
         view = Snapshot(
             pods=self._with_members(pods),
             revision=str(obj.revision),
+            shared=shared_settings_of(obj.group),
             finalizer=obj.finalizer,
             deleting_since=obj.deleting_since,
+            taken_by=obj.taken_by,
             prepared=obj.prepared,
             objects=self.object.objects,
             reachable=up,
@@ -143,6 +148,8 @@ class ModelCluster:
                 self._create(ordinal, view, group)
             case act.MarkDrain(pod, reason):
                 self._mark(pod, reason, asked_of(group, view))
+            case act.NoteShared(pod, shared):
+                self._note_shared(pod, shared)
             case act.RequestDrain(pod):
                 self._request_drain(pod)
             case act.DeletePod(pod, force):
@@ -154,6 +161,8 @@ class ModelCluster:
                 if self.broker.up:
                     self._release(client_ids)
             case act.DeleteGroup():
+                if view.taken_by is not None:
+                    self.wrongs.append("the group is deleted at the broker, and it is another's")
                 self.broker.group_deleted = self.broker.up
             case act.Emit(event):
                 self.events.append(event)
@@ -167,6 +176,8 @@ class ModelCluster:
 
     def _create(self, ordinal: int, view: Snapshot, group: ConsumerGroup) -> None:
         name = f"{NAME}-{ordinal}"
+        if view.taken_by is not None:
+            self.wrongs.append(f"{name} is created, and the group is another's")
         if not view.prepared:
             self.wrongs.append(f"{name} is created before the group is prepared")
         if not view.finalizer:
@@ -177,6 +188,17 @@ class ModelCluster:
             self.wrongs.append(f"{name} is created next to one with the same ordinal")
         if name in self.pods:
             return  # AlreadyExists
+        shared = shared_settings_of(group)
+        others = [pod for pod in self.pods.values() if differing(pod.seen.shared, shared)]
+        if others and group.spec.update.type is not UpdateType.ROLLING:
+            differ = sorted({aspect for pod in others for aspect in differing(pod.seen.shared, shared)})
+            self.wrongs.append(
+                f"{name} is created beside {[pod.seen.name for pod in others]}, which differ in {differ}"
+            )
+        if group.spec.update.type is UpdateType.RECREATE and any(
+            p.seen.revision != view.revision for p in self.pods.values()
+        ):
+            self.wrongs.append(f"{name} is created beside pods of an old revision, and the type is Recreate")
         fate = self.fates.pop(0) if self.fates else GOOD
         self._next_uid += 1
         seen = Pod(
@@ -186,6 +208,7 @@ class ModelCluster:
             revision=view.revision,
             created=self.now,
             engine=group.spec.engine,
+            shared=shared,
         )
         pod = ModelPod(seen, fate, self.now)
         if group.spec.engine.is_ours:
@@ -209,9 +232,16 @@ class ModelCluster:
             self.rolled.add(pod.ordinal)
         if reason.startswith("scale-in") and 0 <= pod.ordinal < asked:
             self.wrongs.append(f"{pod.name} goes by a scale-in that nobody asked for")
-        if reason.startswith(("scale-in", "rolling")) and not self.broker.up and not pod.idle:
+        if reason.startswith(("scale-in", "rolling", "recreate")) and not self.broker.up and not pod.idle:
             self.wrongs.append(f"{pod.name} is to drain ({reason}) where no offset can be committed")
         found.seen = replace(found.seen, drain=DrainMark(self.now, reason))
+
+    def _note_shared(self, pod: Pod, shared: Mapping[str, str]) -> None:
+        found = self._same(pod)
+        if found is not None:
+            if found.seen.shared is not None and found.seen.shared != shared:
+                self.wrongs.append(f"{pod.name} is said to be made with {shared}")
+            found.seen = replace(found.seen, shared=shared)
 
     def _request_drain(self, pod: Pod) -> None:
         found = self._same(pod)
@@ -233,8 +263,12 @@ class ModelCluster:
         if found is None:
             return
         if force:
-            if found.seen.deleting is None or self.now <= found.seen.deleting + STUCK_AFTER:
-                self.wrongs.append(f"{pod.name} is removed by force before its time")
+            if found.seen.deleting is None:
+                self.wrongs.append(f"{pod.name} is removed by force, and nobody had deleted it")
+            if found.node_state is NodeState.ANSWERS:
+                self.wrongs.append(f"{pod.name} is removed by force, and its node answers")
+            if found.node_state is NodeState.SILENT and found.seen.engine is not Engine.WORKER:
+                self.wrongs.append(f"{pod.name} is removed by force, and nothing keeps it from consuming on")
             if not found.held:
                 self._vanish(found)
             return
@@ -242,7 +276,7 @@ class ModelCluster:
         if why is None:
             self.wrongs.append(f"{pod.name} is deleted undrained: {pod}")
         if found.seen.deleting is None:
-            found.seen = replace(found.seen, deleting=self.now + GRACE)
+            found.seen = replace(found.seen, deleting=self.now + GRACE, deleting_since=self.now)
             if found.seen.phase is Phase.RUNNING and not found.stopped and found.node_alive:
                 self.begin_drain(found)
 
@@ -430,6 +464,6 @@ class ModelCluster:
 
 def asked_of(group: ConsumerGroup, seen: Object | Snapshot) -> int:
     """The replicas that this manifest asks for."""
-    if group.spec.suspend or seen.deleting_since is not None:
+    if group.spec.suspend or seen.deleting_since is not None or seen.taken_by is not None:
         return 0
     return min(group.spec.replicas or 0, 1 if group.spec.engine is Engine.SPARK else MOST_REPLICAS)

@@ -5,8 +5,9 @@ from dataclasses import replace
 from tests.unit.controller.model_cluster import SILENCE, ModelCluster
 from tests.unit.controller.model_parts import GRACE, QUEUES, DrainFate, ModelPod, StartFate
 
-from rocketfleet.api.spec import OnTimeout
-from rocketfleet.controller.snapshot import DrainMark, Phase
+from rocketfleet.api.spec import Engine, Subscription
+from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Phase
+from rocketfleet.worker.configuration.setting_table import OnTimeout
 
 # -- people -----------------------------------------------------------------------------------------------------------
 
@@ -26,6 +27,19 @@ def change_pods(cluster: ModelCluster, **changes: object) -> None:
     edit(cluster, **changes)
 
 
+def filter_by(cluster: ModelCluster, expression: str) -> None:
+    """Another expression: members with the old one and with the new one may not be in the group together."""
+    subscriptions = [Subscription(topic="orders", expression=expression)]
+    if subscriptions != cluster.object.group.spec.subscriptions:
+        change_pods(cluster, subscriptions=subscriptions)
+
+
+def forget_note(cluster: ModelCluster, pod: ModelPod) -> None:
+    """As if an older operator had made it."""
+    pod.seen = replace(pod.seen, shared=None)
+    cluster.record()
+
+
 def delete_object(cluster: ModelCluster) -> None:
     obj = cluster.object
     if obj.deleting_since is None:
@@ -34,6 +48,13 @@ def delete_object(cluster: ModelCluster) -> None:
         if obj.gone:  # nothing held it: the garbage collector takes its pods
             for pod in cluster.pods.values():
                 delete_pod(cluster, pod)
+    cluster.record()
+
+
+def claim(cluster: ModelCluster) -> None:
+    """An older object with this group comes into sight, or goes."""
+    if not cluster.object.gone:
+        cluster.object.taken_by = None if cluster.object.taken_by else "billing/orders"
     cluster.record()
 
 
@@ -47,7 +68,7 @@ def forget_finalizer(cluster: ModelCluster) -> None:
 def delete_pod(cluster: ModelCluster, pod: ModelPod) -> None:
     """`kubectl delete pod`."""
     if pod.seen.deleting is None:
-        pod.seen = replace(pod.seen, deleting=cluster.now + GRACE)
+        pod.seen = replace(pod.seen, deleting=cluster.now + GRACE, deleting_since=cluster.now)
         if pod.seen.phase is Phase.RUNNING and not pod.stopped and pod.node_alive:
             cluster.begin_drain(pod)
     cluster.record()
@@ -122,14 +143,34 @@ def cut_node(cluster: ModelCluster, pod: ModelPod) -> None:
 
 
 def _lose_node(cluster: ModelCluster, pod: ModelPod) -> None:
-    pod.node_alive = False
-    pod.seen = replace(pod.seen, ready=False, ready_since=None, deleting=pod.seen.deleting or cluster.now + GRACE)
+    pod.node_alive, pod.node_state = False, NodeState.SILENT
+    pod.seen = replace(pod.seen, ready=False, ready_since=None)
+    if pod.seen.deleting is None:
+        pod.seen = replace(pod.seen, deleting=cluster.now + GRACE, deleting_since=cluster.now, lost=True)
+
+
+def remove_node(cluster: ModelCluster, pod: ModelPod) -> None:
+    """Its node is certainly down, and somebody deletes the Node."""
+    _end_node(cluster, pod, NodeState.GONE)
+
+
+def taint_node(cluster: ModelCluster, pod: ModelPod) -> None:
+    """The same, said by the taint out-of-service."""
+    _end_node(cluster, pod, NodeState.OUT_OF_SERVICE)
+
+
+def _end_node(cluster: ModelCluster, pod: ModelPod, state: NodeState) -> None:
+    if pod.node_state is NodeState.SILENT:
+        if not pod.stopped:
+            cluster.stop(pod)
+        pod.node_state = state
+    cluster.record()
 
 
 def return_node(cluster: ModelCluster, pod: ModelPod) -> None:
     """It is back, learns of the deletion, and ends the pod as it should."""
-    if not pod.node_alive:
-        pod.node_alive = True
+    if pod.node_state is NodeState.SILENT:
+        pod.node_alive, pod.node_state = True, NodeState.ANSWERS
         if not pod.stopped and pod.seen.phase is Phase.RUNNING:
             cluster.begin_drain(pod)
     cluster.record()
@@ -145,11 +186,16 @@ def heal(cluster: ModelCluster, *, broker: bool = True) -> None:
     not wanted stays as bad as it is: getting rid of it is the operator's part."""
     cluster.broker.up = cluster.broker.up or broker
     cluster.routes = QUEUES
+    if not cluster.object.gone:  # else it went as it was: another's
+        cluster.object.taken_by = None
+    cluster.record()
     cluster.fates.clear()
     spec = cluster.object.group.spec
     waits = spec.shutdown.on_timeout is OnTimeout.WAIT and cluster.object.deleting_since is None
     for pod in cluster.pods.values():
         pod.held = False
+        if pod.seen.engine is not Engine.WORKER:
+            remove_node(cluster, pod)  # else it is kept for as long as it may run
         extra = spec.update.surge  # an update waits for its extra pod: it may be a warning
         wanted = pod.seen.ordinal < cluster.asked + extra and pod.seen.revision == str(cluster.object.revision)
         if wanted and pod.seen.drain is None:

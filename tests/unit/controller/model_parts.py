@@ -6,7 +6,7 @@ from typing import Any
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
-from rocketfleet.controller.snapshot import Pod
+from rocketfleet.controller.planning.snapshot import NodeState, Pod
 from rocketfleet.wire.queue import MessageQueue
 
 NAME = "orders"
@@ -51,6 +51,7 @@ class ModelPod:
     fate: Fate
     born: float
     node_alive: bool = True
+    node_state: NodeState = NodeState.ANSWERS  # as the API server has it
     drain_ends: float | None = None
     drained: bool = False
     stopped: bool = False  # its process has ended or is cut off
@@ -86,6 +87,7 @@ class Object:
     revision: int = 0
     finalizer: bool = False
     deleting_since: float | None = None
+    taken_by: str | None = None  # an older object has the group
     gone: bool = False
     by_force: bool = False  # it went without us
     prepared: bool = False

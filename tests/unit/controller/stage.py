@@ -8,21 +8,28 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.names import FINALIZER
 from rocketfleet.api.status import ConsumerGroupStatus
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConnectError, RocketMQError
-from rocketfleet.controller.actions import Event
-from rocketfleet.controller.backend import BackendError, Seen
-from rocketfleet.controller.brokers import Members
-from rocketfleet.controller.group_preparation import Prepared
-from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Ownership, Phase, Pod
-from rocketfleet.controller.worker_calls import Assignment, WorkerCalls
+from rocketfleet.control.http_call import CallFailed, Credential
+from rocketfleet.control.messages import Assignment, DrainOutcome, QueueReport, QueueState, WorkerPhase
+from rocketfleet.controller.planning.actions import Event
+from rocketfleet.controller.planning.claims import Claim
+from rocketfleet.controller.planning.preparation import Preparation, Standing
+from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Ownership, Phase, Pod
+from rocketfleet.controller.reconciling.backend import BackendError, NameTaken, Seen
+from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
+from rocketfleet.controller.resources.code import Code
+from rocketfleet.controller.resources.shared_settings import shared_settings_of
+from rocketfleet.controller.rocketmq.brokers import Members
+from rocketfleet.controller.rocketmq.group_preparation import Prepared
+from rocketfleet.controller.rocketmq.group_removal import Confirm, Leftovers
 from rocketfleet.lag.target import Target
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.queue import MessageQueue
-from rocketfleet.worker.http_call import CallFailed
 
 QUEUES = tuple(MessageQueue("orders", "broker-a", number) for number in range(4))
 
@@ -50,6 +57,7 @@ class Stage:
     offsets: dict[MessageQueue, int] = field(default_factory=dict)
     broker_error: RocketMQError | None = None
     backend_error: str | None = None
+    registered: set[str] = field(default_factory=lambda: {queue.broker for queue in QUEUES})  # at the name servers
     unreachable: set[str] = field(default_factory=set)  # uids whose control port does not answer
     deaf: set[str] = field(default_factory=set)  # client ids that do not answer through the broker
     joining: set[str] = field(default_factory=set)  # uids that have not joined yet
@@ -60,10 +68,23 @@ class Stage:
     written: list[Mapping[str, Any]] = field(default_factory=list)
     released: set[str] = field(default_factory=set)
     drained: "asyncio.Event" = field(default_factory=asyncio.Event)  # drains are answered once it is set
+    nodes: dict[str, NodeState] = field(default_factory=dict)
+    filters: dict[str, str] = field(default_factory=lambda: {"orders": "*"})  # what the broker filters by
+    wants: dict[str, dict[str, str]] = field(default_factory=dict)  # by client id: what members say, if asked
+    claims: list[Claim] = field(default_factory=list)
     objects: bool = False
+    code: Code = field(default_factory=Code)
     kept: int | None = None  # as many pods as evictions leave
     started: int = 0
+    known: Preparation | None = None  # what was remembered of the brokers at the last look
+    lacking: set[str] = field(default_factory=lambda: {"broker-a"})  # brokers at which the group is not prepared
+    leftovers: Leftovers = field(default_factory=Leftovers)
+    refusal: BackendError | None = None  # why the group must not be deleted, as a last look at the object shows
     joins: bool = True  # whether pods that are created join
+    proves: bool = False  # whether control ports take proofs
+    credentials: list[Credential] = field(default_factory=list)  # that control ports were shown
+    quota: int | None = None  # pods beyond this are refused
+    taken: set[int] = field(default_factory=set)  # ordinals whose pod's name is somebody else's
 
     def clock(self) -> float:
         return self.now
@@ -93,6 +114,8 @@ def client_id(pod: Pod) -> str:
 class StageBackend:
     """A Backend."""
 
+    term = None  # always allowed to write
+
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
@@ -104,7 +127,10 @@ class StageBackend:
     async def look(self, group: ConsumerGroup) -> tuple[Seen, ...]:
         if self._stage.backend_error is not None:
             raise BackendError(self._stage.backend_error)
-        return tuple(Seen(pod, pod.uid, self._stage.hosts.get(pod.uid)) for pod in self._stage.pods.values())
+        return tuple(
+            Seen(pod, pod.uid, self._stage.hosts.get(pod.uid), proves=self._stage.proves)
+            for pod in self._stage.pods.values()
+        )
 
     async def objects_ready(self, group: ConsumerGroup) -> bool:
         return self._stage.objects
@@ -120,27 +146,47 @@ class StageBackend:
         self._note(f"keep {keep}")
         self._stage.kept = keep
 
+    async def code(self, group: ConsumerGroup) -> Code:
+        return self._stage.code
+
     async def connection(self, group: ConsumerGroup) -> ClientConfig:
         return ClientConfig("127.0.0.1:9876")
 
     async def control_token(self, group: ConsumerGroup) -> str | None:
         return "token"
 
-    async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> None:
+    async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> str:
         self._note(f"create {ordinal}")
+        if self._stage.quota is not None and len(self._stage.pods) >= self._stage.quota:
+            raise BackendError("exceeded quota")
+        if ordinal in self._stage.taken:
+            raise NameTaken(f"orders-{ordinal} belongs to somebody else")
         self._stage.started += 1
         uid = f"uid-{ordinal}-{self._stage.started}"
-        self._stage.add_pod(ordinal, uid=uid, revision=revision, member=self._stage.joins)
+        shared = shared_settings_of(group)
+        self._stage.add_pod(ordinal, uid=uid, revision=revision, member=self._stage.joins, shared=shared)
         self._stage.deal()
+        return uid
 
     async def mark_drain(self, group: ConsumerGroup, pod: Pod, mark: DrainMark) -> None:
         self._note(f"mark {pod.name}")
         self._stage.change(pod, drain=mark)
 
+    async def note_shared(self, group: ConsumerGroup, pod: Pod, shared: Mapping[str, str]) -> None:
+        self._note(f"note {pod.name}")
+        self._stage.change(pod, shared=shared)
+
     async def delete_pod(self, group: ConsumerGroup, pod: Pod, force: bool) -> None:
         self._note(f"delete {pod.name}")
         if pod.uid in self._stage.pods:
             del self._stage.pods[pod.uid]
+
+    async def nodes(self, names: Collection[str]) -> Mapping[str, NodeState]:
+        self._note(f"nodes {' '.join(sorted(names))}")
+        return {name: self._stage.nodes[name] for name in names if name in self._stage.nodes}
+
+    async def claims(self, group: ConsumerGroup) -> tuple[Claim, ...]:
+        return tuple(self._stage.claims)
 
     async def add_finalizer(self, group: ConsumerGroup) -> None:
         self._note("finalizer")
@@ -149,6 +195,11 @@ class StageBackend:
 
     async def remove_finalizer(self, group: ConsumerGroup) -> None:
         self._note("no finalizer")
+
+    async def confirm_deletion(self, group: ConsumerGroup) -> None:
+        self._note("confirm deletion")
+        if self._stage.refusal is not None:
+            raise self._stage.refusal
 
     async def write_status(self, group: ConsumerGroup, status: Mapping[str, Any]) -> None:
         self._note("status")
@@ -185,6 +236,9 @@ class StageBrokers:
         self._ask("queues")
         return frozenset(QUEUES)
 
+    async def registered_brokers(self) -> frozenset[str]:
+        return frozenset(self._stage.registered)
+
     async def members(self, *, with_hosts: bool) -> Members:
         self._ask("members")
         hosts = {client_id(pod): self._stage.hosts.get(pod.uid, "") for pod in self._stage.pods.values()}
@@ -195,7 +249,12 @@ class StageBrokers:
         wanted = set(client_ids)
         self._ask(f"ownership of {len(wanted)}")
         owners = {q: frozenset(them & wanted - self._stage.deaf) for q, them in self._stage.owners.items()}
-        return Ownership({q: them for q, them in owners.items() if them}, frozenset(wanted & self._stage.deaf))
+        wants = {one: self._stage.wants[one] for one in wanted if one in self._stage.wants}
+        return Ownership({q: them for q, them in owners.items() if them}, frozenset(wanted & self._stage.deaf), wants)
+
+    async def subscribed(self) -> dict[str, dict[str, str]]:
+        self._ask("subscribed")
+        return {"broker-a": dict(self._stage.filters)}
 
     async def committed(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
         return {queue: self._stage.offsets[queue] for queue in queues if queue in self._stage.offsets}
@@ -203,8 +262,14 @@ class StageBrokers:
     def lag_target(self) -> Target:
         return Target(self.client, "orders", ("orders",), ConsumeFromWhere.LAST_OFFSET, name="orders")
 
+    async def standing(self, known: Preparation, now: float, *, nobody: bool) -> Standing:
+        self._ask("standing")
+        self._stage.known = known
+        return Standing("broker-a" not in self._stage.lacking, frozenset(self._stage.lacking))
+
     async def prepare(self) -> Prepared:
         self._ask("prepare")
+        self._stage.lacking.clear()
         return Prepared(("broker-a",), len(QUEUES))
 
     async def release_locks(self, client_ids: Collection[str]) -> frozenset[str]:
@@ -213,8 +278,10 @@ class StageBrokers:
         self._stage.released |= gone
         return gone
 
-    async def delete_group(self) -> None:
-        self._ask("delete group")
+    async def delete_group(self, confirm: Confirm, *, topics_too: bool) -> None:
+        self._ask("count leftovers")
+        await confirm(self._stage.leftovers)
+        self._ask("delete group and topics" if topics_too else "delete group")
 
 
 class StageWorkers(WorkerCalls):
@@ -228,25 +295,30 @@ class StageWorkers(WorkerCalls):
             raise CallFailed(f"{address} does not answer")
         return self._stage.pods[address]
 
-    async def assignment(self, address: str, token: str | None, limit: float = 1.0) -> Assignment:
+    async def assignment(self, address: str, token: Credential, limit: float = 1.0) -> Assignment:
         pod = self._pod(address)
+        self._stage.credentials.append(token)
         me = client_id(pod)
         joined = address not in self._stage.joining
         return Assignment(
             client_ids=(me,),
-            phase="Running" if joined else "Joining",
+            phase=WorkerPhase.RUNNING if joined else WorkerPhase.JOINING,
             ready=pod.ready,
             settled=True,
-            members=frozenset(self._stage.members),
-            owners={queue: frozenset({me}) for queue, them in self._stage.owners.items() if me in them},
+            members=tuple(self._stage.members),
+            queues=tuple(
+                QueueReport(queue, me, QueueState.OWNED) for queue, them in self._stage.owners.items() if me in them
+            ),
         )
 
-    async def rebalance(self, address: str, token: str | None, limit: float = 1.0) -> None:
+    async def rebalance(self, address: str, token: Credential, limit: float = 1.0) -> None:
         self._pod(address)
+        self._stage.credentials.append(token)
         self._stage.calls.append(f"tell {address}")
 
-    async def drain(self, address: str, token: str | None, limit: float) -> DrainOutcome:
+    async def drain(self, address: str, token: Credential, limit: float) -> DrainOutcome:
         pod = self._pod(address)
+        self._stage.credentials.append(token)
         self._stage.calls.append(f"drain {pod.name}")
         await self._stage.drained.wait()
         held = [queue for queue, them in self._stage.owners.items() if client_id(pod) in them]

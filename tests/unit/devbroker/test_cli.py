@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rocketfleet.cli.broker import broker
+from rocketfleet.cli.commands.broker import broker
 
 
 def run(*arguments: str) -> Result:

@@ -15,14 +15,15 @@ from pathlib import Path
 
 import pytest
 
+from rocketfleet.base.processes import Identity, began
 from rocketfleet.devbroker import fleet as fleets
 from rocketfleet.devbroker import state
-from rocketfleet.devbroker.config import FleetSpec
 from rocketfleet.devbroker.describe import describe, render
-from rocketfleet.devbroker.errors import DevBrokerError, JavaError, PortError, StartError
+from rocketfleet.devbroker.errors import DevBrokerError, JavaError, PortError, ProbeError, StartError
 from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.devbroker.guard import Guard
-from rocketfleet.devbroker.process import Identity, began
+from rocketfleet.devbroker.probe import Probe
+from rocketfleet.devbroker.setup.config import FleetSpec
 from rocketfleet.devbroker.state import State
 
 
@@ -52,12 +53,14 @@ def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     return make
 
 
-def remembered(directory: Path, processes: dict[str, Identity], *, ready: bool = True) -> Fleet:
+def remembered(
+    directory: Path, processes: dict[str, Identity], *, ready: bool = True, spec: FleetSpec | None = None
+) -> Fleet:
     fleet = Fleet(directory)
     directory.mkdir()
     fleet.layout.lock.touch()
-    spec = FleetSpec()
-    ports = {name: 20000 + 10 * place for place, name in enumerate(spec.processes)}
+    spec = spec or FleetSpec()
+    ports = {name: 20000 + 10 * place for place, name in enumerate(spec.listeners)}
     state.save(fleet.layout.state, State(spec, ports, "/bin/java", "/jars", processes, ready=ready))
     return fleet
 
@@ -242,6 +245,56 @@ def test_there_is_no_such_process(tmp_path: Path) -> None:
     fleet = remembered(tmp_path / "fleet", {})
     with pytest.raises(DevBrokerError, match="no broker-z; it has name-server, broker-a"):
         fleet.kill("broker-z")
+
+
+def registering(monkeypatch: pytest.MonkeyPatch, brokers: dict[str, dict[int, str]]) -> None:
+    monkeypatch.setattr(Probe, "registered_brokers", lambda *_: brokers)
+
+
+def test_the_names_tell_the_masters(tmp_path: Path) -> None:
+    fleet = remembered(tmp_path / "fleet", {}, spec=FleetSpec(brokers=2, slave=True))
+    assert fleet.master_of("broker-b") == "broker-b"
+    assert fleet.masters == {"broker-a": "127.0.0.1:20010", "broker-b": "127.0.0.1:20030"}
+    with pytest.raises(DevBrokerError, match="no broker-b-slave; it has broker-a, broker-b"):
+        fleet.master_of("broker-b-slave")
+
+
+def test_with_a_controller_the_name_server_tells_the_masters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = remembered(tmp_path / "fleet", {}, spec=FleetSpec(slave=True, controller=True))
+    registering(monkeypatch, {"broker-a": {0: "127.0.0.1:20020", 1: "127.0.0.1:20010"}})
+    assert fleet.master_of("broker-a") == "broker-a-slave"
+    assert fleet.masters == {"broker-a": "127.0.0.1:20020"}
+    assert fleet.broker_address == "127.0.0.1:20020"
+    document = describe(fleet)
+    assert [(broker["process"], broker["id"], broker["role"]) for broker in document["brokers"]] == [
+        ("broker-a", 1, "slave"),
+        ("broker-a-slave", 0, "master"),
+    ]
+    assert "a controller on 127.0.0.1:20030" in render(document)
+
+
+@pytest.mark.parametrize("registered", [{}, {"broker-a": {2: "127.0.0.1:20020"}}])
+def test_between_two_masters_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: dict[str, dict[int, str]]
+) -> None:
+    fleet = remembered(tmp_path / "fleet", {}, spec=FleetSpec(slave=True, controller=True))
+    registering(monkeypatch, registered)
+    with pytest.raises(DevBrokerError, match="broker-a has no master now"):
+        fleet.master_of("broker-a")
+    assert "master" not in {broker["role"] for broker in describe(fleet)["brokers"]}
+
+
+def test_nobody_is_said_to_be_master_when_the_name_server_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise ProbeError("nobody there")
+
+    monkeypatch.setattr(Probe, "registered_brokers", away)
+    fleet = remembered(tmp_path / "fleet", {}, spec=FleetSpec(slave=True, controller=True))
+    document = describe(fleet)
+    assert [broker["role"] for broker in document["brokers"]] == [None, None]
+    assert render(document).count("not running") == 3
 
 
 def test_pause_and_resume_are_signals(tmp_path: Path, bystander: Identity) -> None:

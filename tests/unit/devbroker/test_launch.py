@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from rocketfleet.devbroker.config import Layout
+from rocketfleet.base.processes import Identity
 from rocketfleet.devbroker.errors import ProbeError, StartError
 from rocketfleet.devbroker.launch import Readiness, clean_environment
-from rocketfleet.devbroker.plan import ProcessPlan
-from rocketfleet.devbroker.probe import UPDATE_BROKER_CONFIG, Answer, Probe
-from rocketfleet.devbroker.process import Identity
+from rocketfleet.devbroker.probe import Probe
+from rocketfleet.devbroker.setup.config import Layout
+from rocketfleet.devbroker.setup.plan import ProcessPlan
+from rocketfleet.wire.codes import RequestCode
+from rocketfleet.wire.command import Command
 
 PORTS = {"name-server": 1, "broker-a": 10, "broker-a-slave": 20}
 
@@ -32,9 +34,9 @@ class Wire(Probe):
             raise ProbeError("nobody there")
         return self.registered
 
-    def call(self, address: str, code: int, fields: Mapping[str, Any] | None = None, body: bytes = b"") -> Answer:
+    def call(self, address: str, code: int, fields: Mapping[str, Any] | None = None, body: bytes = b"") -> Command:
         self.calls.append((address, code, body))
-        return Answer(0, "", b"")
+        return Command(0)
 
 
 class Living(Identity):
@@ -60,12 +62,12 @@ def plan(name: str, words: str = "boot success") -> ProcessPlan:
     return ProcessPlan(name, (), words)
 
 
-def readiness(directory: Path, wire: Wire, outputs: dict[str, str]) -> Readiness:
+def readiness(directory: Path, wire: Wire, outputs: dict[str, str], *, controller: bool = False) -> Readiness:
     layout = Layout(directory)
     for process, text in outputs.items():
         layout.home(process).mkdir(parents=True)
         layout.output(process).write_text(text)
-    return Readiness(layout, PORTS, wire)
+    return Readiness(layout, PORTS, wire, controller=controller)
 
 
 def wait(asker: Readiness, name: str, identity: Identity, clock: Clock | None = None) -> list[str]:
@@ -92,6 +94,23 @@ def test_up_is_what_the_name_server_confirms(
 ) -> None:
     asker = readiness(tmp_path, Wire(registered), {process: "The broker boot success."})
     assert asker.is_up(plan(process)) is up
+
+
+@pytest.mark.parametrize(
+    ("registered", "up"),
+    [
+        ({}, False),
+        ({2: "127.0.0.1:10"}, False),
+        ({0: "127.0.0.1:20"}, False),
+        ({0: "127.0.0.1:10"}, True),
+        ({0: "127.0.0.1:20", 1: "127.0.0.1:10"}, True),
+    ],
+)
+def test_with_a_controller_any_role_will_do_once_there_is_a_master(
+    tmp_path: Path, registered: dict[int, str], up: bool
+) -> None:
+    asker = readiness(tmp_path, Wire({"broker-a": registered}), {"broker-a": "boot success"}, controller=True)
+    assert asker.is_up(plan("broker-a")) is up
 
 
 def test_one_that_has_not_said_so_is_not_up(tmp_path: Path) -> None:
@@ -127,7 +146,15 @@ def test_a_broker_that_is_up_but_not_registered_is_nudged(tmp_path: Path) -> Non
     wire = Wire({})
     with pytest.raises(StartError):
         wait(readiness(tmp_path, wire, {"broker-a": "boot success"}), "broker-a", Living(1, ""))
-    assert wire.calls[0] == ("127.0.0.1:10", UPDATE_BROKER_CONFIG, b"brokerPermission=6\n")
+    assert wire.calls[0] == ("127.0.0.1:10", RequestCode.UPDATE_BROKER_CONFIG, b"brokerPermission=6\n")
+
+
+def test_a_replica_that_has_no_role_yet_is_let_be(tmp_path: Path) -> None:
+    wire = Wire({})
+    asker = readiness(tmp_path, wire, {"broker-a": "boot success"}, controller=True)
+    with pytest.raises(StartError):
+        wait(asker, "broker-a", Living(1, ""))
+    assert wire.calls == []
 
 
 def test_a_broker_that_is_still_starting_is_let_be(tmp_path: Path) -> None:

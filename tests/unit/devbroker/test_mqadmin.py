@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocketfleet.devbroker import mqadmin
-from rocketfleet.devbroker.config import FleetSpec, Layout
+from rocketfleet.devbroker.setup.config import FleetSpec, Layout
 
 
 def argv(*arguments: str, spec: FleetSpec | None = None) -> list[str]:

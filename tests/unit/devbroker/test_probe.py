@@ -8,13 +8,20 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rocketfleet.devbroker.errors import ProbeError
-from rocketfleet.devbroker.probe import Admin, Answer, Probe, encode, parse_cluster_info, quote_bare_keys
+from rocketfleet.devbroker.probe import Probe
+from rocketfleet.wire.acl import Credentials
 
 Serve = Callable[[bytes], str]
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
+def heard() -> list[bytes]:
+    """What was asked."""
+    return []
+
+
+@pytest.fixture
+def serve(heard: list[bytes]) -> Iterator[Serve]:
     """serve(bytes) answers every connection with these bytes, once something was asked; returns its address."""
     servers: list[tuple[socket.socket, threading.Thread]] = []
 
@@ -28,7 +35,7 @@ def serve() -> Iterator[Serve]:
                 except OSError:
                     return
                 with connection:
-                    connection.recv(65536)
+                    heard.append(connection.recv(65536))
                     connection.sendall(answer)
 
         thread = threading.Thread(target=run)
@@ -53,8 +60,9 @@ def header_of(request: bytes) -> dict[str, object]:
     return header
 
 
-def test_a_request_is_one_frame() -> None:
-    request = encode(17, {"topic": "orders", "order": True, "perm": 6}, b"body")
+def test_a_request_is_one_frame(serve: Serve, heard: list[bytes]) -> None:
+    Probe().call(serve(frame(b'{"code":0,"flag":1}')), 17, {"topic": "orders", "order": True, "perm": 6}, b"body")
+    (request,) = heard
     assert int.from_bytes(request[:4]) == len(request) - 4
     assert request.endswith(b"body")
     header = header_of(request)
@@ -62,9 +70,10 @@ def test_a_request_is_one_frame() -> None:
     assert header["extFields"] == {"topic": "orders", "order": "true", "perm": "6"}
 
 
-def test_a_request_is_signed_over_sorted_values_and_body() -> None:
-    header = header_of(encode(17, {"b": "2", "a": "1"}, b"body", Admin("root", "secret")))
-    fields = header["extFields"]
+def test_a_request_is_signed_over_sorted_values_and_body(serve: Serve, heard: list[bytes]) -> None:
+    address = serve(frame(b'{"code":0,"flag":1}'))
+    Probe(Credentials("root", "secret")).call(address, 17, {"b": "2", "a": "1"}, b"body")
+    fields = header_of(heard[0])["extFields"]
     assert isinstance(fields, dict)
     assert fields["AccessKey"] == "root"
     # printf root12body | openssl dgst -sha1 -hmac secret -binary | base64
@@ -72,8 +81,9 @@ def test_a_request_is_signed_over_sorted_values_and_body() -> None:
 
 
 def test_an_answer_is_taken_apart(serve: Serve) -> None:
-    address = serve(frame(b'{"code":17,"remark":"no such topic"}', b"{}"))
-    assert Probe().call(address, 105) == Answer(17, "no such topic", b"{}")
+    address = serve(frame(b'{"code":17,"flag":1,"remark":"no such topic"}', b"{}"))
+    answer = Probe().call(address, 105)
+    assert (answer.code, answer.remark, bytes(answer.body)) == (17, "no such topic", b"{}")
     assert not Probe().has_route(address, "orders", 1)
 
 
@@ -103,17 +113,24 @@ def test_nobody_there_is_an_error() -> None:
 
 def test_a_route_counts_brokers(serve: Serve) -> None:
     body = b'{"brokerDatas":[{"brokerAddrs":{0:"127.0.0.1:1"}}],"queueDatas":[{"brokerName":"broker-a"}]}'
-    address = serve(frame(b'{"code":0}', body))
+    address = serve(frame(b'{"code":0,"flag":1}', body))
     assert Probe().has_route(address, "orders", 1)
     assert not Probe().has_route(address, "orders", 2)
 
 
-def test_the_cluster_is_read_though_its_keys_are_bare() -> None:
+def test_the_cluster_is_read_though_its_keys_are_bare(serve: Serve) -> None:
     addresses = b'{0:"127.0.0.1:10911",1:"127.0.0.1:10921"}'
     body = b'{"brokerAddrTable":{"broker-a":{"brokerAddrs":' + addresses + b',"brokerName":"broker-a"}}}'
-    assert parse_cluster_info(body) == {"broker-a": {0: "127.0.0.1:10911", 1: "127.0.0.1:10921"}}
+    brokers = Probe().registered_brokers(serve(frame(b'{"code":0,"flag":1}', body)))
+    assert brokers == {"broker-a": {0: "127.0.0.1:10911", 1: "127.0.0.1:10921"}}
 
 
-def test_keys_in_quotes_stay_as_they_are() -> None:
-    text = '{"1":{2:"a:3"},"b":[4]}'
-    assert json.loads(quote_bare_keys(text)) == {"1": {"2": "a:3"}, "b": [4]}
+def test_a_body_that_is_something_else_is_an_error(serve: Serve) -> None:
+    with pytest.raises(ProbeError, match="did not answer"):
+        Probe().registered_brokers(serve(frame(b'{"code":0,"flag":1}', b"[]")))
+
+
+def test_a_refusal_is_an_error_with_its_reason(serve: Serve) -> None:
+    address = serve(frame(b'{"code":16,"flag":1,"remark":"no rights"}'))
+    with pytest.raises(ProbeError, match="answered 16: no rights"):
+        Probe().ask(address, 17)

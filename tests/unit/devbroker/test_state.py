@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rocketfleet.devbroker.config import FleetSpec
+from rocketfleet.base.processes import Identity
 from rocketfleet.devbroker.errors import DevBrokerError
-from rocketfleet.devbroker.process import Identity
+from rocketfleet.devbroker.setup.config import FleetSpec
 from rocketfleet.devbroker.state import State, load, save, write_private
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from rocketfleet.api.allocation import Strategy
+from rocketfleet.allocation.strategies import StrategyName
 from rocketfleet.api.manifest import Documents, read_documents
-from rocketfleet.api.spec import ConsumeFromWhere, ConsumeMode, Engine, MessageModel, Spark
+from rocketfleet.api.spec import Engine, Spark
+from rocketfleet.consumer.settings import ConsumeMode
+from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
 
 ROOT = Path(__file__).resolve().parents[3]
 MANIFESTS = sorted((ROOT / "examples" / "manifests").glob("*.yaml"))
@@ -33,7 +35,7 @@ def test_it_is_complete(documents: Documents) -> None:
 
 def test_there_is_one_for_each_kind() -> None:
     specs = [group.spec for group in GROUPS]
-    assert {spec.allocation.strategy for spec in specs} == set(Strategy)
+    assert {spec.allocation.strategy for spec in specs} == set(StrategyName)
     assert {spec.consume_from_where for spec in specs} == set(ConsumeFromWhere)
     assert {spec.engine for spec in specs} == set(Engine)
     assert {spec.consume_mode for spec in specs} == set(ConsumeMode)

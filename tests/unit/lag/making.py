@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from rocketfleet.lag.collecting.reckoning import lag_of, with_rates, with_sums
 from rocketfleet.lag.figures import GroupLag, QueueLag
-from rocketfleet.lag.reckoning import lag_of, with_rates, with_sums
-from rocketfleet.lag.window import Window
+from rocketfleet.lag.judging.window import Window
 from rocketfleet.wire.queue import MessageQueue
 
 STEP = 30.0

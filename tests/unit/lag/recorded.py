@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rocketfleet.lag.figures import GroupLag, QueueLag
-from rocketfleet.lag.rules import Limits
-from rocketfleet.lag.window import Window
+from rocketfleet.lag.figures import Attempts, GroupLag, QueueLag, Work
+from rocketfleet.lag.judging.rules import Limits
+from rocketfleet.lag.judging.window import Window
 from rocketfleet.wire.queue import MessageQueue
 
 DIRECTORY = Path(__file__).parent / "windows"
@@ -34,11 +34,14 @@ def load(path: Path) -> tuple[Window, str]:
 def _moment(fields: dict[str, Any]) -> GroupLag:
     rows = tuple(QueueLag(**{**row, "queue": MessageQueue(*row["queue"])}) for row in fields["queues"])
     worst, members = fields["worst"], fields["member_ids"]
+    work, attempts = fields.get("work"), fields.get("attempts")
     return GroupLag(
         **{
             **fields,
             "queues": rows,
             "worst": None if worst is None else MessageQueue(*worst),
             "member_ids": None if members is None else frozenset(members),
+            "work": None if work is None else Work(**work),
+            "attempts": None if attempts is None else Attempts(**attempts),
         }
     )

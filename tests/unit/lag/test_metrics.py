@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.lag.making import moment, row
 
 from rocketfleet.lag.figures import GroupLag
+from rocketfleet.lag.judging.rules import GroupVerdict, State
 from rocketfleet.lag.metrics import LONGEST, OF_GROUP, OF_QUEUE, LagMetrics, bounded
-from rocketfleet.lag.rules import GroupVerdict, State
 from rocketfleet.lag.target import Target
-from rocketfleet.wire.bodies import ConsumeFromWhere
+from rocketfleet.wire.enums import ConsumeFromWhere
 
 
 class Groups:
@@ -43,8 +43,9 @@ def scraped(groups: Groups, *, per_queue: bool = True) -> dict[str, dict[tuple[t
     found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for family in text_string_to_metric_families(text):
         assert family.documentation
-        assert family.type == "gauge"
-        series = found.setdefault(family.name.removeprefix("rocketfleet_"), {})
+        assert family.type == ("counter" if family.name.endswith("given_up_messages") else "gauge")
+        suffix = "_total" if family.type == "counter" else ""
+        series = found.setdefault(family.name.removeprefix("rocketfleet_") + suffix, {})
         for sample in family.samples:
             key = tuple(sorted(sample.labels.items()))
             assert key not in series, f"{family.name} has two samples with the same labels"

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.unit.client.peer import Channel, Peer
 
-from rocketfleet.client.backoff import BackoffPolicy
+from rocketfleet.base.backoff import BackoffPolicy
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.wire.bodies import BrokerData, QueueData, TopicRouteData
 from rocketfleet.wire.codes import RequestCode, ResponseCode

@@ -7,8 +7,7 @@ from tests.unit.producer.waiting import UNTIMED
 
 from rocketfleet.producer import checks
 from rocketfleet.producer.errors import InvalidMessage
-from rocketfleet.wire import properties
-from rocketfleet.wire.message import Message
+from rocketfleet.wire.message import Message, properties
 
 
 @pytest.mark.parametrize("topic", ["orders", "%RETRY%group", "a|b", "A_b-9", "x" * 127, "TBW102"])

@@ -16,11 +16,10 @@ from rocketfleet.producer.request import (
     prepare,
     prepare_batch,
 )
-from rocketfleet.wire import properties
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import HeaderForm, decode, encode
-from rocketfleet.wire.compression import Compression, compression_of, decompress
-from rocketfleet.wire.message import Message, UniqueIds, decode_batch, decode_properties
+from rocketfleet.wire.message import Message, UniqueIds, decode_batch, decode_properties, properties
+from rocketfleet.wire.message.compression import Compression, compression_of, decompress
 from rocketfleet.wire.queue import MessageQueue
 
 QUEUE_FIELDS = {"a": "g", "b": "t", "c": "TBW102", "d": "4", "e": "3", "g": "1700000000000", "n": "broker-a"}

@@ -21,7 +21,7 @@ from rocketfleet.producer import (
     SendFailed,
     SendStatus,
 )
-from rocketfleet.producer.sharding import by_hash
+from rocketfleet.producer.queues.sharding import by_hash
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command, HeaderForm
 from rocketfleet.wire.message import Message, decode_batch

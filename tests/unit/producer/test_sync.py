@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from tests.unit.producer.cluster import Cluster, cluster_of, refusing, silent
@@ -130,6 +131,24 @@ def test_waiting_inside_a_callback_is_refused_rather_than_hanging(cluster: Clust
 
         producer.submit(Message("t", b"x"), reenter)
         assert "own thread" in str(caught.result(timeout=10))
+
+
+def test_a_callback_runs_in_the_producers_thread_even_if_the_send_is_over_by_then(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = asyncio.run_coroutine_threadsafe
+
+    def submit_and_wait(work: Any, loop: asyncio.AbstractEventLoop) -> Future[Any]:
+        future = submit(work, loop)
+        future.exception(timeout=10)
+        return future
+
+    with SyncProducer(cluster.config(), "g") as producer:
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", submit_and_wait)
+        ran_in: Future[threading.Thread] = Future()
+        producer.submit(Message("t", b"x"), lambda _: ran_in.set_result(threading.current_thread()))
+        assert ran_in.result(timeout=10) is not threading.current_thread()
+        monkeypatch.undo()
 
 
 def test_a_selector_and_transactions_work_from_here_too(cluster: Cluster) -> None:

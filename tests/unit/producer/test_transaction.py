@@ -15,7 +15,7 @@ from rocketfleet.producer import InvalidMessage, Producer, SendFailed, SendStatu
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command, request
 from rocketfleet.wire.message import Message, ReceivedMessage, decode_offset_id, decode_properties, encode_properties
-from rocketfleet.wire.received import MAGIC_V1
+from rocketfleet.wire.message.received import MAGIC_V1
 
 COMMIT, ROLLBACK, UNKNOWN = TransactionState.COMMIT, TransactionState.ROLLBACK, TransactionState.UNKNOWN
 NUMBERS = {COMMIT: "8", ROLLBACK: "12", UNKNOWN: "0"}

@@ -10,19 +10,21 @@ from typing import Any, Self
 import pytest
 
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.controller.worker_calls import WorkerCalls
+from rocketfleet.consumer.handover.holdings import FinalOffset
+from rocketfleet.control import exit_codes
+from rocketfleet.control.endpoints import Endpoints
+from rocketfleet.control.messages import WorkerPhase
+from rocketfleet.control.server import ControlServer
+from rocketfleet.control.token import Token
+from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
 from rocketfleet.spark.driver import driver as drivers
 from rocketfleet.spark.driver.control import DriverControl
-from rocketfleet.spark.driver.driver import Driver, DriverSpec, Outcome, Phase, Standing
-from rocketfleet.spark.driver.group_member import FinalOffset
+from rocketfleet.spark.driver.driver import Driver, DriverSpec, Standing
 from rocketfleet.spark.driver.progress import BatchProgress
 from rocketfleet.spark.driver.session import Place
 from rocketfleet.spark.driver.settings import settings_of
 from rocketfleet.wire.queue import MessageQueue
-from rocketfleet.worker import exit_codes
-from rocketfleet.worker.control_server import ControlServer
-from rocketfleet.worker.endpoints import Endpoints
-from rocketfleet.worker.token import Token
+from rocketfleet.worker.outcome import Outcome
 
 QUEUES = [MessageQueue("orders", "broker-a", number) for number in range(3)]
 BATCH = BatchProgress(7, 100, 50.0, 2.0, "2026-01-31T08:00:00Z", dict.fromkeys(QUEUES, 5))
@@ -55,7 +57,7 @@ def driver(pipeline: str = "shop:revenue", clock: Time | None = None, **spark: A
 
 def running(**facts: Any) -> Driver:
     made = driver(**facts)
-    made.phase = Phase.RUNNING
+    made.phase = WorkerPhase.RUNNING
     made.standing = Standing(dict.fromkeys(QUEUES, 5), 0, BATCH)
     made._member = Membership()  # type: ignore[assignment]
     return made
@@ -133,7 +135,7 @@ def test_when_it_is_ready() -> None:
     made = running()
     made.standing = Standing()
     assert "has not said" in made.not_ready()[0]
-    made.phase = Phase.DRAINING
+    made.phase = WorkerPhase.DRAINING
     assert made.not_ready() == ["the driver is draining"]
 
 
@@ -144,7 +146,7 @@ def test_a_restart_is_asked_for_only_while_the_query_should_run() -> None:
     assert made.problems() == []
     clock.now += 2
     assert "JVM" in made.problems()[0]
-    made.phase = Phase.DRAINING
+    made.phase = WorkerPhase.DRAINING
     assert made.problems() == [], "a batch takes what it takes"
 
 
@@ -169,7 +171,7 @@ def test_without_spark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     outcome = driver().run()
     assert outcome.code == exit_codes.SETTINGS
     assert outcome.sentence is not None
-    assert "pip install 'rocketfleet[spark]'" in outcome.sentence
+    assert "in a checkout of Rocketfleet, pip install '.[spark]'" in outcome.sentence
 
 
 BROKEN = "import nowhere_to_be_found\n"
@@ -201,7 +203,7 @@ def test_a_pipeline_that_cannot_be_had_is_one_sentence(
     assert sentence in outcome.sentence
     assert "\n" not in outcome.sentence
     assert made.outcome.result() is outcome
-    assert made.phase is Phase.CLOSED
+    assert made.phase is WorkerPhase.CLOSED
 
 
 @pytest.mark.usefixtures("pyspark")

@@ -18,16 +18,24 @@ import tracemalloc
 from collections.abc import Callable
 from unittest.mock import patch
 
-from rocketfleet.wire import bodies, fastjson, received, sysflag
-from rocketfleet.wire.batch import write_batch
+from rocketfleet.wire import bodies, fastjson
 from rocketfleet.wire.command import Command, HeaderForm, decode, encode
-from rocketfleet.wire.compression import Compression
 from rocketfleet.wire.errors import FrameError, WireError
 from rocketfleet.wire.frame import FrameDecoder
-from rocketfleet.wire.message import decode_batch, decode_messages, decode_properties, encode_batch, encode_properties
-from rocketfleet.wire.message_id import UniqueIds, decode_offset_id, decode_unique_id, unique_id_time
+from rocketfleet.wire.message import (
+    decode_batch,
+    decode_messages,
+    decode_properties,
+    encode_batch,
+    encode_properties,
+    received,
+    sysflag,
+)
+from rocketfleet.wire.message.batch import write_batch
+from rocketfleet.wire.message.compression import Compression
+from rocketfleet.wire.message.message_id import UniqueIds, decode_offset_id, decode_unique_id, unique_id_time
+from rocketfleet.wire.message.stored import encode_stored
 from rocketfleet.wire.queue import MessageQueue
-from rocketfleet.wire.stored import encode_stored
 
 MEMORY_FACTOR = 100
 MEMORY_BASE = 4 * 1024 * 1024

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from rocketfleet.wire import sysflag
 from rocketfleet.wire.command import Command, HeaderForm
+from rocketfleet.wire.message import sysflag
 from rocketfleet.wire.queue import MessageQueue
 
 int16 = st.integers(-(1 << 15), (1 << 15) - 1)

@@ -13,6 +13,7 @@ from tests.unit.wire.strategies import int64, queues, text
 
 from rocketfleet.wire import bodies, fastjson
 from rocketfleet.wire.bodies import Body, SubscriptionData
+from rocketfleet.wire.enums import ExpressionType
 from rocketfleet.wire.errors import BodyError
 from rocketfleet.wire.queue import MessageQueue
 
@@ -232,11 +233,11 @@ def test_subscribing_to_tags() -> None:
 
 
 def test_subscribing_by_sql() -> None:
-    subscription = SubscriptionData.of("t", "a > 5", "SQL92", version=5)
+    subscription = SubscriptionData.of("t", "a > 5", ExpressionType.SQL92, version=5)
     assert (subscription.expression_type, subscription.sub_string) == ("SQL92", "a > 5")
     assert subscription.tags_set == frozenset()
     with pytest.raises(BodyError, match="SQL92"):
-        SubscriptionData.of("t", " ", "SQL92", version=5)
+        SubscriptionData.of("t", " ", ExpressionType.SQL92, version=5)
 
 
 def test_sets_are_written_in_order() -> None:

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.wire.strategies import int32, properties, property_text
 
-from rocketfleet.wire import properties as names
 from rocketfleet.wire.errors import MessageError
 from rocketfleet.wire.message import (
     Message,
@@ -15,6 +14,7 @@ from rocketfleet.wire.message import (
     encode_properties,
     tag_hash,
 )
+from rocketfleet.wire.message import properties as names
 
 
 @given(properties)

@@ -108,3 +108,12 @@ def test_what_is_no_handler(write: Callable[[str], str], tmp_path: Path, source:
     name = write(source)
     with pytest.raises(HandlerError, match=said):
         load_handler(f"{name}:handle", tmp_path)
+
+
+def test_the_working_directory_is_looked_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "beside_me.py").write_text("def handle(message):\n    return 'here'\n")
+    assert load_handler("beside_me:handle").call(None) == "here"
+    with pytest.raises(HandlerError, match=r"there is no module 'not_beside_me' in .* \(give --path DIR\?\)"):
+        load_handler("not_beside_me:handle")

@@ -1,8 +1,10 @@
-"""A member that cannot join: there is no broker here, and it must still be well-behaved."""
+"""A member without a broker: one that cannot join must still be well-behaved, one that runs says how it is."""
 
 import asyncio
 import socket
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from tests.unit.worker.waiting import until
@@ -12,9 +14,10 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.consumer.handler import inspect_handler
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.worker import exit_codes
-from rocketfleet.worker.endpoints import Unavailable
-from rocketfleet.worker.member import Member, MemberSpec, WorkerPhase
+from rocketfleet.control import exit_codes
+from rocketfleet.control.endpoints import Unavailable
+from rocketfleet.control.messages import WorkerPhase
+from rocketfleet.worker.member import Member, MemberSpec
 from rocketfleet.worker.member_control import MemberControl
 
 
@@ -56,9 +59,63 @@ async def test_it_can_be_stopped_while_it_tries(nobody: str) -> None:
     assert trying.phase is WorkerPhase.JOINING
     with pytest.raises(Unavailable, match="joining"):
         await control.rebalance()
-    assert (await control.assignment())["queues"] == []
+    assert (await control.assignment()).queues == ()
     first, second = await asyncio.gather(control.drain(), control.drain())
     assert first == second
-    assert first["confirmed"] is True
+    assert first.confirmed is True
     assert (await living).code == exit_codes.DRAINED
     assert (await control.readiness()) == ["the worker is closed"]
+
+
+class Answering:
+    """A consumer that says itself what is wrong with it."""
+
+    def __init__(self) -> None:
+        self.ready: list[str] = ["3 queues of broker-a are not owned yet"]
+        self.queues: list[str] = []
+        self.ended: list[str] = []
+        self.rebalancer = SimpleNamespace(last_round=time.monotonic(), members=("me",), allocated=frozenset())
+        self.holdings = SimpleNamespace(queues=frozenset())
+
+    def ready_problems(self) -> list[str]:
+        return self.ready
+
+    def queue_problems(self) -> list[str]:
+        return self.queues
+
+    def ended_tasks(self) -> list[str]:
+        return self.ended
+
+
+def running(consumer: object) -> Member:
+    made = member("127.0.0.1:1", 1.0)
+    made.client_id, made.phase, made._joined_at = "me", WorkerPhase.RUNNING, time.monotonic()
+    made._consumer = consumer  # type: ignore[assignment]  # as much of one as is asked
+    return made
+
+
+def test_the_consumer_says_whether_it_is_ready() -> None:
+    consumer = Answering()
+    made = running(consumer)
+    assert (made.not_ready(), made.is_settled) == (consumer.ready, False)
+    consumer.ready = []
+    assert (made.not_ready(), made.is_settled) == ([], True)
+    consumer.ready = ["one has gone again"]
+    assert (made.not_ready(), made.is_settled) == ([], False), "once ready, it stays so while it runs"
+
+
+def test_the_consumer_says_what_is_wrong_with_its_queues() -> None:
+    consumer = Answering()
+    made = running(consumer)
+    assert made.problems() == []
+    consumer.queues = ["t@broker-a/0: its task has ended; this is a bug in the consumer"]
+    assert made.problems() == consumer.queues
+
+
+def test_the_consumer_says_which_of_its_tasks_have_ended() -> None:
+    consumer = Answering()
+    made = running(consumer)
+    consumer.ended = ["rebalance g", "commit g"]
+    assert made.problems() == [
+        f"the consumer's task '{name} g' has ended by itself" for name in ("commit", "rebalance")
+    ]

@@ -4,21 +4,21 @@ from dataclasses import fields
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from rocketfleet.consumer.tally import Tally
+from rocketfleet.consumer.counters import Tally
+from rocketfleet.control.messages import QueueReport
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.durations import Durations
-from rocketfleet.worker.merged_metrics import merge
 from rocketfleet.worker.metrics import LONGEST_LABEL, MOST_QUEUES, Observed, render
-from rocketfleet.worker.snapshot import QueueView
+from rocketfleet.worker.processes.merged_metrics import merge
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def view(number: int, *, topic: str = "t", offset: int | None = 5, lease: float | None = 9.5) -> QueueView:
-    return QueueView(MessageQueue(topic, "b", number), "Owned", offset, offset, lease, messages=3, size=300)
+def view(number: int, *, topic: str = "t", offset: int | None = 5, lease: float | None = 9.5) -> QueueReport:
+    return QueueReport(MessageQueue(topic, "b", number), "me", "Owned", offset, offset, lease, messages=3, size=300)
 
 
-def observed(queues: list[QueueView], client_id: str = "me") -> Observed:
+def observed(queues: list[QueueReport], client_id: str = "me") -> Observed:
     durations = Durations()
     durations.note(0.002)
     return Observed(

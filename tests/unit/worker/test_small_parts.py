@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocketfleet.consumer.handler import inspect_handler
-from rocketfleet.worker import exit_codes
+from rocketfleet.control import exit_codes
+from rocketfleet.control.identity import MADE_UP_VARIABLE, choose_client_id, is_made_up, process_client_id
 from rocketfleet.worker.durations import BOUNDS, Durations, HandlerExited, timed
-from rocketfleet.worker.identity import choose_client_id, process_client_id
-from rocketfleet.worker.restarts import LONGEST_PAUSE, STABLE_SECONDS, Restarts
+from rocketfleet.worker.processes.restarts import LONGEST_PAUSE, STABLE_SECONDS, Restarts
 
 
 def test_a_client_id_carries_the_pods_name_and_uid() -> None:
@@ -20,6 +20,14 @@ def test_a_client_id_carries_the_pods_name_and_uid() -> None:
     assert choose_client_id("mine", pod) == "mine"
     assert choose_client_id("", {"POD_NAME": "orders-0"}) != choose_client_id("", {"POD_NAME": "orders-0"})
     assert process_client_id("a", 0) != process_client_id("a", 1)
+
+
+def test_a_child_knows_that_its_id_was_made_up_and_tells_nobody() -> None:
+    assert is_made_up(None, {})
+    assert not is_made_up("mine", {})
+    environment = {MADE_UP_VARIABLE: "yes"}
+    assert is_made_up("from-the-parent", environment)
+    assert environment == {}
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1000)))
@@ -97,3 +105,6 @@ def test_the_code_of_several_processes() -> None:
     assert exit_codes.combined([0, -9]) == 1
     assert exit_codes.combined([1, 4, 0]) == 4
     assert exit_codes.combined([3, 2]) == 2
+    assert exit_codes.combined([0, 5]) == 5
+    assert exit_codes.combined([5, 4]) == 4
+    assert exit_codes.combined([5, -9]) == 1, "of one that was killed nobody knows what it had committed"

@@ -12,8 +12,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from rocketfleet.cli.worker import worker
-from rocketfleet.worker.setting_table import SETTINGS, Kind, Setting
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.cli.commands.worker import worker
+from rocketfleet.controller.resources.worker_settings import settings_of
+from rocketfleet.worker.configuration import settings, settings_file
+from rocketfleet.worker.configuration.setting_table import SETTINGS, Kind, Setting
 
 ENVIRONMENT = {name: None for name in os.environ if name.startswith("ROCKETFLEET_")}
 
@@ -45,7 +48,7 @@ def test_an_option_wins_over_a_variable_and_a_variable_over_the_file(tmp_path: P
     environment = {"ROCKETFLEET_SETTINGS": str(path), "ROCKETFLEET_BATCH_SIZE": "2", "ROCKETFLEET_PULL_BATCH_SIZE": "2"}
     content = shown("--pull-batch-size", "3", **environment)
     assert content["groupName"] == "file"
-    assert content["consume"] == {"threads": 1, "batchSize": 2, "pullBatchSize": 3}
+    assert [content["consume"][key] for key in ("threads", "batchSize", "pullBatchSize")] == [1, 2, 3]
     assert [one["topic"] for one in content["subscriptions"]] == ["of-file"]
     assert [one["topic"] for one in shown("--topic", "a", "--topic", "b", **environment)["subscriptions"]] == ["a", "b"]
     listed = shown(**environment, ROCKETFLEET_TOPICS="c=x||y;d=sql:e > 5")["subscriptions"]
@@ -89,9 +92,55 @@ def test_choices_are_taken_whatever_their_case() -> None:
     assert content["consumeMode"] == "Orderly"
 
 
+def test_a_wrong_choice_is_told_as_the_help_has_them() -> None:
+    code, _, err = run("--group", "g", "--topic", "t", "--consume-mode", "orderly2")
+    assert code == 2
+    assert "'orderly2' is not one of Concurrent, Orderly" in err
+
+
 def test_an_empty_variable_is_not_given() -> None:
-    content = shown("--group", "g", ROCKETFLEET_TOPICS="t", ROCKETFLEET_THREADS="", ROCKETFLEET_HANDOVER="")
-    assert content.keys() == {"groupName", "subscriptions"}
+    variables = {"ROCKETFLEET_TOPICS": "t", "ROCKETFLEET_THREADS": "", "ROCKETFLEET_HANDOVER": ""}
+    assert shown("--group", "g", **variables) == shown("--group", "g", "--topic", "t")
+
+
+def test_all_settings_are_shown_and_which_are_defaults() -> None:
+    _, out, err = run("--show-settings", "--group", "g", "--topic", "t", "--threads", "3")
+    content = json.loads(out)
+    assert (content["consume"]["threads"], content["consume"]["batchSize"]) == (3, 1)
+    assert content["allocation"]["strategy"] == "Balanced"
+    defaults = err.removeprefix("not given, so the default: ").strip().split(", ")
+    assert "consume.batchSize" in defaults
+    assert not {"groupName", "subscriptions", "consume.threads", "consumeTimestamp"} & set(defaults)
+    flat = settings_file.flatten(content)
+    assert settings.consumer_settings(flat) == settings.consumer_settings(
+        {"groupName": "g", "subscriptions": flat["subscriptions"], "consume.threads": 3}
+    ), "what is shown is a settings file that means the same"
+
+
+def test_a_worker_without_settings_is_a_pod_of_a_manifest_without_settings() -> None:
+    manifest = ConsumerGroup.model_validate(
+        {
+            "metadata": {"name": "g"},
+            "spec": {
+                "cluster": {"nameServers": ["a:1"]},
+                "subscriptions": [{"topic": "t"}],
+                "worker": {"handler": "a:b"},
+            },
+        }
+    )
+    of_pod = settings_file.flatten(settings_of(manifest, 0))
+    bare = {key: of_pod[key] for key in ("groupName", "subscriptions")}
+    assert settings.consumer_settings(of_pod) == settings.consumer_settings(bare)
+    assert settings.strategy(of_pod).name == settings.strategy(bare).name
+
+
+def test_a_manifest_is_not_a_settings_file(tmp_path: Path) -> None:
+    for text in ("apiVersion: rocketfleet.io/v1alpha1\nkind: ConsumerGroup\n", '{"apiVersion": "x", "spec": {}}'):
+        path = tmp_path / "orders.yaml"
+        path.write_text(text)
+        code, _, err = run("--show-settings", "--settings", str(path))
+        assert code == 2
+        assert f"is a manifest: `rocketfleet run -f {path}` runs it" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(
@@ -163,7 +212,7 @@ def test_in_json_even_a_refusal_is_json() -> None:
 
 def test_a_worker_needs_only_the_base_package() -> None:
     code = (
-        "import sys, rocketfleet.cli.worker, rocketfleet.worker.process, rocketfleet.worker.parent\n"
+        "import sys, rocketfleet.cli.commands.worker, rocketfleet.worker.process, rocketfleet.worker.processes.parent\n"
         "print(sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -179,7 +228,7 @@ def test_the_control_ports_variable_is_not_the_one_kubernetes_sets_for_a_service
 def test_the_documentation_names_every_option_variable_and_key() -> None:
     text = (Path(__file__).resolve().parents[3] / "docs" / "worker.md").read_text()
     for parameter in worker.params:
-        if isinstance(parameter, click.Option) and parameter.name not in ("show_settings", "help"):
+        if isinstance(parameter, click.Option) and not parameter.hidden and parameter.name != "show_settings":
             option = max(parameter.opts + parameter.secondary_opts, key=len).replace("--no-auto", "--auto")
             assert f"`{option}`" in text, option
             if parameter.allow_from_autoenv and parameter.envvar is None:

@@ -5,7 +5,9 @@ Two of them look at all queues of all assignments, which is more than the API se
 
 from collections.abc import Callable
 
-from rocketfleet.api.allocation import Allocation, Strategy
+from rocketfleet.allocation.machine_room_nearby import DEFAULT_SEPARATOR
+from rocketfleet.allocation.strategies import StrategyName
+from rocketfleet.api.allocation import Allocation
 from rocketfleet.api.rule import Rule
 from rocketfleet.api.rules.form import form
 from rocketfleet.api.spec import ConsumerGroupSpec
@@ -19,17 +21,17 @@ def _allocation(name: str, message: str, cel: str | None, holds: Callable[[Alloc
 
 
 # parameter, the strategy that it belongs to, whether that strategy can't do without
-PARAMETERS: tuple[tuple[str, str, Strategy, bool], ...] = (
-    ("virtualNodes", "virtual_nodes", Strategy.CONSISTENT_HASH, False),
-    ("rooms", "rooms", Strategy.MACHINE_ROOM, True),
-    ("separator", "separator", Strategy.MACHINE_ROOM_NEARBY, False),
-    ("memberRooms", "member_rooms", Strategy.MACHINE_ROOM_NEARBY, True),
-    ("inner", "inner", Strategy.MACHINE_ROOM_NEARBY, False),
-    ("assignments", "assignments", Strategy.CONFIG, True),
+PARAMETERS: tuple[tuple[str, str, StrategyName, bool], ...] = (
+    ("virtualNodes", "virtual_nodes", StrategyName.CONSISTENT_HASH, False),
+    ("rooms", "rooms", StrategyName.MACHINE_ROOM, True),
+    ("separator", "separator", StrategyName.MACHINE_ROOM_NEARBY, False),
+    ("memberRooms", "member_rooms", StrategyName.MACHINE_ROOM_NEARBY, True),
+    ("inner", "inner", StrategyName.MACHINE_ROOM_NEARBY, False),
+    ("assignments", "assignments", StrategyName.CONFIG, True),
 )
 
 
-def _only_with(key: str, attribute: str, strategy: Strategy) -> Rule:
+def _only_with(key: str, attribute: str, strategy: StrategyName) -> Rule:
     return _allocation(
         f"{key}-only-with-{strategy}",
         f"{key} belongs to strategy {strategy}: set that, or remove {key}",
@@ -39,7 +41,7 @@ def _only_with(key: str, attribute: str, strategy: Strategy) -> Rule:
     )
 
 
-def _needed_by(key: str, attribute: str, strategy: Strategy) -> Rule:
+def _needed_by(key: str, attribute: str, strategy: StrategyName) -> Rule:
     return _allocation(
         f"{key}-given-with-{strategy}",
         f"strategy {strategy} needs {key}: give it, or choose another strategy",
@@ -50,7 +52,7 @@ def _needed_by(key: str, attribute: str, strategy: Strategy) -> Rule:
 
 
 def _rooms_stand_apart(allocation: Allocation) -> bool:
-    separator = "@" if allocation.separator is None else allocation.separator
+    separator = DEFAULT_SEPARATOR if allocation.separator is None else allocation.separator
     return not any(separator in room for room in allocation.member_rooms or ())
 
 

@@ -6,20 +6,16 @@ from datetime import UTC, datetime
 from rocketfleet.api.rule import Rule
 from rocketfleet.api.rules.form import form, has_form, matches
 from rocketfleet.api.rules.naming import NAME
-from rocketfleet.api.spec import (
-    Consume,
-    ConsumeFromWhere,
-    ConsumeMode,
-    ConsumerGroupSpec,
-    ExpressionType,
-    MessageModel,
-    Subscription,
-)
+from rocketfleet.api.spec import Consume, ConsumerGroupSpec, Subscription
+from rocketfleet.client.routing.routes import RETRY_PREFIX
+from rocketfleet.consumer.settings import ConsumeMode
+from rocketfleet.wire.enums import ConsumeFromWhere, ExpressionType, MessageModel
 
 ALL = "[ \t\r\n]*[*][ \t\r\n]*"
 NO_TAG = "[| \t\r\n]*"
 NO_CONDITION = "[* \t\r\n]*"
 ALL_AMONG_TAGS = f"((?s:.*)[|][|])?{ALL}([|][|](?s:.*))?"
+TAGS = "[ \t\r\n]*([^,;| \t\r\n]+[ \t\r\n]*)?([|][|][ \t\r\n]*([^,;| \t\r\n]+[ \t\r\n]*)?)*"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -50,7 +46,7 @@ SUBSCRIPTIONS: tuple[Rule, ...] = (
         "spec.subscriptions[].topic",
         "a retry topic belongs to its group, which reads it by itself: remove it",
         "!self.startsWith('%RETRY%')",
-        lambda topic: not topic.startswith("%RETRY%"),
+        lambda topic: not topic.startswith(RETRY_PREFIX),
     ),
     _subscription(
         "tags-make-sense",
@@ -62,6 +58,14 @@ SUBSCRIPTIONS: tuple[Rule, ...] = (
             or has_form(s.expression, ALL)
             or not (has_form(s.expression, NO_TAG) or has_form(s.expression, ALL_AMONG_TAGS))
         ),
+        ".expression",
+    ),
+    _subscription(
+        "tags-can-match",
+        "a tag has no comma, semicolon, blank or single | in it, so no message would match: "
+        "join tags with ||, as created || paid",
+        f"self.type != 'Tag' || {matches('self.expression', TAGS)}",
+        lambda s: s.type is not ExpressionType.TAG or has_form(s.expression, TAGS),
         ".expression",
     ),
     _subscription(

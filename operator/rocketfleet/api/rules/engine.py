@@ -6,21 +6,14 @@ everywhere, and no rule could tell a default from a wish, so none asks.
 
 from collections.abc import Callable
 
-from rocketfleet.api.allocation import Strategy
-from rocketfleet.api.consumer_group import GROUP
+from rocketfleet.allocation.strategies import StrategyName
+from rocketfleet.api.names import GROUP
 from rocketfleet.api.rule import Rule
 from rocketfleet.api.rules.form import form, quoted
-from rocketfleet.api.spec import (
-    GRACE_MARGIN,
-    ConsumeMode,
-    ConsumerGroupSpec,
-    Engine,
-    ExpressionType,
-    MessageModel,
-    Spark,
-    Worker,
-)
+from rocketfleet.api.spec import GRACE_MARGIN, ConsumerGroupSpec, Engine, Spark, Worker
 from rocketfleet.api.template import CONSUMER, Template, TemplateMetadata
+from rocketfleet.consumer.settings import ConsumeMode
+from rocketfleet.wire.enums import ExpressionType, MessageModel
 
 _PART = "[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*"
 FUNCTION = f"{_PART}:{_PART}"
@@ -182,7 +175,7 @@ ENGINE: tuple[Rule, ...] = (
         "strategy Config assigns queues to pods, and a pod's processes would all take the same: set "
         "worker.processes: 1",
         "!(self.allocation.strategy == 'Config' && has(self.worker) && self.worker.processes > 1)",
-        lambda spec: spec.allocation.strategy is not Strategy.CONFIG or _one_process(spec),
+        lambda spec: spec.allocation.strategy is not StrategyName.CONFIG or _one_process(spec),
         ".worker.processes",
     ),
     _spec(

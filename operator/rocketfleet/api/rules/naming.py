@@ -5,6 +5,7 @@ from collections.abc import Callable
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.rule import ChangeRule, Rule
 from rocketfleet.api.rules.form import form, quoted
+from rocketfleet.client.routing.routes import DEAD_LETTER_PREFIX
 
 LONGEST_OBJECT_NAME = 58  # a pod's name, `<object>-<ordinal>`, is a host name and a label: 63 characters
 RESERVED_GROUPS = ("DEFAULT_CONSUMER", "TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP")
@@ -51,7 +52,7 @@ OBJECT: tuple[Rule, ...] = (
         "own-dead-letters-not-subscribed",
         "the group subscribes to its own dead letters, where they would end up again: let another group consume them",
         f"!(('%DLQ%' + {_GROUP_NAME.format('self')}) in self.spec.subscriptions.map(s, s.topic))",
-        lambda group: f"%DLQ%{group.group_name}" not in [s.topic for s in group.spec.subscriptions],
+        lambda group: DEAD_LETTER_PREFIX + group.group_name not in [s.topic for s in group.spec.subscriptions],
         ".spec.subscriptions",
     ),
 )

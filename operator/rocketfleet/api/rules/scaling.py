@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from rocketfleet.api.allocation import Strategy
+from rocketfleet.allocation.strategies import StrategyName
 from rocketfleet.api.rule import Rule
-from rocketfleet.api.spec import Autoscaling, ConsumerGroupSpec, MessageModel
+from rocketfleet.api.spec import Autoscaling, ConsumerGroupSpec
+from rocketfleet.wire.enums import MessageModel
 
 
 def _spec(name: str, message: str, cel: str, holds: Callable[[ConsumerGroupSpec], bool], field: str) -> Rule:
@@ -37,7 +38,7 @@ SCALING: tuple[Rule, ...] = (
         "strategy Config ties queues to members, and those of a member that is scaled away would stand still: give "
         "replicas in place of autoscaling, or choose another strategy",
         "!(has(self.autoscaling) && self.allocation.strategy == 'Config')",
-        lambda spec: spec.autoscaling is None or spec.allocation.strategy is not Strategy.CONFIG,
+        lambda spec: spec.autoscaling is None or spec.allocation.strategy is not StrategyName.CONFIG,
         ".autoscaling",
     ),
     _scaling(

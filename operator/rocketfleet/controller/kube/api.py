@@ -4,19 +4,23 @@ The client's typed methods are not used. What we read is a watch's raw JSON anyw
 reading a thousand objects into models costs more memory than everything else here together. Its ApiClient brings what
 is worth having: TLS, proxies, and tokens that are read again when they rotate.
 
-Every write asks `may_act` first and is given up before the term of a leader can end: see leader.py.
+Every write asks `may_act` first and is given up before the term of a leader can end: see leader.py. fence.py does the
+same for writes at the brokers. Calls are paced (pace.py), but for those to the Lease.
 """
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
 from kubernetes.aio.client import ApiClient
 
-from rocketfleet.controller.backend import BackendError
+from rocketfleet.controller.kube.pace import Pace
+from rocketfleet.controller.reconciling.backend import BackendError
+from rocketfleet.controller.rocketmq.fence import Term
 
 _log = logging.getLogger(__name__)
 FIELD_MANAGER: Final = "rocketfleet"
@@ -24,6 +28,7 @@ TIMEOUT: Final = 10.0
 PAGE: Final = 500  # objects of a list that are fetched at once
 
 JSON: Final = "application/json"
+_UNKNOWN_FIELD = re.compile(r'unknown field \\?"([^"\\]+)')  # in a header, where quotes may be escaped
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
@@ -50,23 +55,20 @@ class NotLeading(BackendError):  # noqa: N818 - a state, not a fault
     """Another operator may lead now: nothing is written."""
 
 
-class Term(Protocol):
-    """As much of a leadership as writing needs."""
-
-    def may_act(self) -> bool: ...
-
-    def seconds_left(self) -> float: ...
-
-
 class KubeApi:
     """One cluster's API. `count` hears the method and the status of each call, 0 for one without an answer."""
 
     def __init__(
-        self, client: ApiClient, term: Term | None = None, count: Callable[[str, int], None] | None = None
+        self,
+        client: ApiClient,
+        term: Term | None = None,
+        count: Callable[[str, int], None] | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._client = client
         self.term = term
         self._count = count
+        self._pace = pace
 
     async def get(self, path: str, timeout: float = TIMEOUT, **query: str) -> dict[str, Any]:
         return await self._call("GET", path, query, None, JSON, timeout)
@@ -82,9 +84,14 @@ class KubeApi:
             if not metadata.get("continue"):
                 return items, str(metadata.get("resourceVersion") or "")
             query["continue"] = str(metadata["continue"])
+            query.pop("resourceVersion", None)  # the token names it
 
-    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._write("POST", path, {"fieldManager": FIELD_MANAGER}, body, JSON)
+    async def create(
+        self, path: str, body: Mapping[str, Any], unknown: Callable[[str], None] = lambda field: None
+    ) -> dict[str, Any]:
+        """`unknown` is told each field of it that the API does not know, and leaves out."""
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Warn"}
+        return await self._write("POST", path, query, body, JSON, unknown)
 
     async def apply(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Server-side apply. We are the only ones who should say this, so our word goes over others'."""
@@ -103,17 +110,41 @@ class KubeApi:
         """A write that needs no leadership, because it is how leadership is won."""
         return await self._call(method, path, {}, body, JSON, timeout)
 
-    async def _write(self, method: str, path: str, query: Mapping[str, str], body: object, kind: str) -> dict[str, Any]:
+    async def _write(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: object,
+        kind: str,
+        unknown: Callable[[str], None] = lambda field: None,
+    ) -> dict[str, Any]:
         timeout = TIMEOUT
         if self.term is not None:
             if not self.term.may_act():
                 raise NotLeading("this operator does not lead: nothing is written")
             timeout = min(timeout, self.term.seconds_left())
-        return await self._call(method, path, query, body, kind, timeout)
+        return await self._call(method, path, query, body, kind, timeout, unknown)
 
     async def _call(
-        self, method: str, path: str, query: Mapping[str, str], body: object, kind: str, timeout: float
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: object,
+        kind: str,
+        timeout: float,
+        unknown: Callable[[str], None] = lambda field: None,
     ) -> dict[str, Any]:
+        if self._pace is not None:
+            left = await self._pace.turn(timeout)
+            if left is None:
+                raise KubeError(
+                    f"{method} {path} waits: the Kubernetes API is called too often, or asked us to wait", 429
+                )
+            if self.term is not None and method != "GET" and not self.term.may_act():
+                raise NotLeading("this operator does not lead any more: nothing is written")
+            timeout = left
         status = 0
         try:
             method_out, url, headers, body_out, _ = await self._client.param_serialize(
@@ -128,6 +159,12 @@ class KubeApi:
                 method_out, url, headers, body_out, _request_timeout=aiohttp.ClientTimeout(total=timeout)
             )
             status = int(response.status)
+            asked = response.headers.get("Retry-After")
+            if self._pace is not None and (status == 429 or (status == 503 and asked)):
+                self._pace.hold(asked)
+            for warning in response.headers.getall("Warning", ()):
+                for field in _UNKNOWN_FIELD.findall(warning):
+                    unknown(field)
             data = await response.read()  # type: ignore[no-untyped-call] # the package has few annotations
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             why = f"no answer within {timeout:.1f} s" if isinstance(error, TimeoutError) else str(error)
@@ -155,7 +192,10 @@ def _json(data: bytes) -> dict[str, Any]:
 def _sentence(method: str, path: str, status: int, content: Mapping[str, Any]) -> str:
     """The API's own message, which is written for people; never the object that was sent."""
     said = str(content.get("message") or "no reason given")[:500]
-    return f"the Kubernetes API answered {status} to {method} {path}: {said}"
+    # Quotas and admission answer 403 too. That it is about rights is in the words alone: 'User "x" cannot get …'.
+    lacks = status == 403 and 'User "' in said and " cannot " in said
+    advice = '. The operator\'s role lacks this right: docs/install.md, "Rights", lists what it needs' if lacks else ""
+    return f"the Kubernetes API answered {status} to {method} {path}: {said}{advice}"
 
 
 def path_of(api: str, plural: str, namespace: str | None = None, name: str = "", part: str = "") -> str:

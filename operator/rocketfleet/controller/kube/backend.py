@@ -4,38 +4,58 @@ What is there comes from `KubeView`, which costs no call. Every write is idempot
 means, and its answer goes into the view before it returns, so that the next pass knows of it whatever the watch has to
 say. Pods and Secrets are created, never applied: an apply that met an existing pod would change it (and take away its
 drain mark, which has the same field manager); one that met an existing Secret would replace a token in use. The
-disruption budget is applied, because it follows the manifest.
+disruption budget follows the manifest: budgets.py.
 """
 
 import base64
 import secrets as random_secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from math import ceil
 from typing import Any
 
-from rocketfleet.api.consumer_group import API_VERSION, FINALIZER, PLURAL, ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.names import API_VERSION, DRAIN_ANNOTATION, FINALIZER, PLURAL
+from rocketfleet.api.spec import DeletionPolicy
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.controller.actions import Event
-from rocketfleet.controller.backend import BackendError, Seen
+from rocketfleet.client.transport.address import parse, parse_list
 from rocketfleet.controller.kube.api import KubeApi, KubeError, path_of
+from rocketfleet.controller.kube.budgets import Budgets
+from rocketfleet.controller.kube.config_maps import ConfigMaps
 from rocketfleet.controller.kube.events import Events
+from rocketfleet.controller.kube.nodes import Nodes
 from rocketfleet.controller.kube.pod import mark_text, owner_of
 from rocketfleet.controller.kube.secrets import Connections, Secrets
 from rocketfleet.controller.kube.view import DELETED, Key, KubeView
-from rocketfleet.controller.pod import (
-    DRAIN_ANNOTATION,
+from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.claims import Claim, claim_of_group, needed_by
+from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Pod
+from rocketfleet.controller.reconciling.backend import (
+    BackendError,
+    NameServerNotAllowed,
+    NameTaken,
+    ObjectChanged,
+    Seen,
+)
+from rocketfleet.controller.resources.code import Code
+from rocketfleet.controller.resources.pod import (
+    SHARED_ANNOTATION,
     TOKEN_KEY,
     Defaults,
     PodError,
     build,
     control_secret,
     control_secret_name,
-    disruption_budget,
+    grace_of,
     pod_name,
 )
-from rocketfleet.controller.snapshot import DrainMark, Pod
+from rocketfleet.controller.resources.shared_settings import encode
+from rocketfleet.controller.rocketmq.allowed_hosts import ANY_HOST, AllowedHosts
+from rocketfleet.controller.rocketmq.fence import Term
 
 TOKEN_FRESH = 300.0  # seconds: the Secret is our own, and nobody else has a reason to change it
 TOKEN_BYTES = 32
+RETAIN = DeletionPolicy.RETAIN.value
 TRIES = 4  # of a change to finalizers while others change the object too
 
 
@@ -51,18 +71,28 @@ class KubeBackend:
         instance: str,
         clock: Callable[[], float],
         wall: Callable[[], float],
+        hosts: AllowedHosts = ANY_HOST,
         told: Callable[[Event], None] = lambda event: None,
         status_written: Callable[[Mapping[str, Any], Mapping[str, Any]], None] = lambda old, new: None,
     ) -> None:
         self._api = api
         self._view = view
         self._defaults = defaults
+        self._hosts = hosts
+        self._budgets = Budgets(api, view)
         self._secrets = Secrets(api, clock)
         self._connections = Connections(self._secrets)
+        self._config_maps = ConfigMaps(api, clock)
+        self._nodes = Nodes(api, clock)
         self._events = Events(api, instance, clock, wall)
         self._told = told
         self._status_written = status_written
         self._token_of: dict[Key, str] = {}  # group → the uid for which its token was made or found
+
+    @property
+    def term(self) -> Term | None:
+        """The leadership that every write asks."""
+        return self._api.term
 
     def close(self) -> None:
         self._connections.close()
@@ -83,18 +113,27 @@ class KubeBackend:
             await self._ensure_token(group)
 
     async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
-        entry = self._view.budgets.get(group.key)
-        if entry is None or entry.value.owner != group.metadata.uid:
-            return False
-        wanted = disruption_budget(group, keep)["spec"]
-        return all(entry.value.spec.get(key) == value for key, value in wanted.items())
+        return self._budgets.limited(group, keep)
 
     async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None:
-        path = path_of("policy/v1", "poddisruptionbudgets", *group.key)
-        self._view.saw_budget(None, await self._api.apply(path, disruption_budget(group, keep)))
+        await self._budgets.limit(group, keep)
+
+    async def code(self, group: ConsumerGroup) -> Code:
+        program = group.spec.program
+        if program is None or program.code_config_map is None:
+            return Code()
+        return await self._config_maps.code(group.metadata.namespace, program.code_config_map)
 
     async def connection(self, group: ConsumerGroup) -> ClientConfig:
-        return await self._connections.of(group)
+        try:
+            servers = parse_list(";".join(group.spec.cluster.name_servers))  # as the client reads them
+        except ValueError as error:
+            raise BackendError(f"spec.cluster: {error}") from error
+        for server in servers:
+            refusal = self._hosts.refused_name_server(parse(server).host)
+            if refusal is not None:
+                raise NameServerNotAllowed(refusal)
+        return replace(await self._connections.of(group), refused_address=self._hosts.refused_address)
 
     async def control_token(self, group: ConsumerGroup) -> str | None:
         # Not by the engine, which may have been changed: the pods of the last one have to be asked to drain.
@@ -105,10 +144,10 @@ class KubeBackend:
             return None
         return token
 
-    async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> None:
+    async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> str:
         namespace, name = group.metadata.namespace, pod_name(group, ordinal)
-        if self._is_there(group, name):
-            return
+        if (there := self._own_pod(group, name)) is not None:
+            return there
         if _has_control_port(group) and await self.control_token(group) is None:
             raise BackendError(f"the Secret {control_secret_name(group)} is gone; it is made again before {name}")
         try:
@@ -117,30 +156,61 @@ class KubeBackend:
             )
         except PodError as error:
             raise BackendError(str(error)) from error
+        unknown: list[str] = []
         try:
-            made = await self._api.create(path_of("v1", "pods", namespace), manifest)
+            made = await self._api.create(path_of("v1", "pods", namespace), manifest, unknown.append)
         except KubeError as error:
             if error.reason != "AlreadyExists":
                 raise
             made = await self._api.get(path_of("v1", "pods", namespace, name))
         self._view.saw_pod(None, made)
-        self._is_there(group, name)
+        self._own_pod(group, name)
+        if unknown:
+            text = f"Kubernetes does not know these fields of the pods, and ignores them: {', '.join(unknown[:5])}"
+            await self.emit(group, Event(Reason.UNKNOWN_FIELDS, f"{text}. Correct spec.template", warning=True))
+        return str(made["metadata"]["uid"])
 
-    def _is_there(self, group: ConsumerGroup, name: str) -> bool:
-        """Whether a pod of this name is there and the group's own. Somebody else's is an error that says so."""
+    def _own_pod(self, group: ConsumerGroup, name: str) -> str | None:
+        """The uid of the group's own pod of this name, if it is there. Somebody else's is an error that says so."""
         entry = self._view.pods.get((group.metadata.namespace, name))
         if entry is None:
-            return False
+            return None
         if entry.value.owner != group.metadata.uid:
             whose = "an earlier object of this name" if entry.value.group == group.key else "somebody else"
-            raise BackendError(f"the pod {name} belongs to {whose}: it has to go before {name} can be created")
-        return True
+            raise NameTaken(f"the pod {name} belongs to {whose}: it has to go before {name} can be created")
+        return entry.uid
 
     async def mark_drain(self, group: ConsumerGroup, pod: Pod, mark: DrainMark) -> None:
+        """Mark it, and note which run of its container had ended before. Guarded by the version that this was seen in:
+        one that ends meanwhile, for a reason of its own, would be taken for drained.
+        """
+        name = (group.metadata.namespace, pod.name)
+        for _ in range(TRIES):
+            entry = self._view.pods.get(name)
+            if entry is None or entry.uid != pod.uid:
+                return  # gone, or another has its name
+            noted = replace(mark, ended_before=entry.value.seen.pod.ended_run)
+            try:
+                await self._annotate(group, pod, {DRAIN_ANNOTATION: mark_text(noted)}, version=entry.text)
+            except KubeError as error:
+                if error.reason != "Conflict":
+                    raise
+            else:
+                return
+        raise BackendError(f"the pod {pod.name} could not be marked: others change it too")
+
+    async def note_shared(self, group: ConsumerGroup, pod: Pod, shared: Mapping[str, str]) -> None:
+        await self._annotate(group, pod, {SHARED_ANNOTATION: encode(shared)})
+
+    async def _annotate(
+        self, group: ConsumerGroup, pod: Pod, annotations: Mapping[str, str], version: str | None = None
+    ) -> None:
         path = path_of("v1", "pods", group.metadata.namespace, pod.name)
-        annotations = {DRAIN_ANNOTATION: mark_text(mark)}
+        metadata: dict[str, Any] = {"uid": pod.uid, "annotations": annotations}
+        if version is not None:
+            metadata["resourceVersion"] = version
         try:
-            marked = await self._api.merge(path, {"metadata": {"uid": pod.uid, "annotations": annotations}})
+            marked = await self._api.merge(path, {"metadata": metadata})
         except KubeError as error:
             await self._gone_or(error, group, pod)
             return
@@ -150,6 +220,9 @@ class KubeBackend:
         options: dict[str, Any] = {"preconditions": {"uid": pod.uid}, "propagationPolicy": "Background"}
         if force:
             options["gracePeriodSeconds"] = 0
+        elif (pod.engine or group.spec.engine).is_ours:
+            # It has drained, or is given up: the pod's own grace period may be a day, for deletions by others.
+            options["gracePeriodSeconds"] = ceil(grace_of(group))
         path = path_of("v1", "pods", group.metadata.namespace, pod.name)
         try:
             answer = await self._api.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
@@ -176,10 +249,16 @@ class KubeBackend:
                 if not now.not_found:
                     raise
             else:
+                self._view.saw_pod(None, found)
                 if (found.get("metadata") or {}).get("uid") == pod.uid:
                     raise error
-                self._view.saw_pod(None, found)
         self._view.pods.drop(name, pod.uid)
+
+    async def nodes(self, names: Collection[str]) -> Mapping[str, NodeState]:
+        return await self._nodes.states(names)
+
+    async def claims(self, group: ConsumerGroup) -> tuple[Claim, ...]:
+        return self._view.claims(group.group_name)
 
     async def add_finalizer(self, group: ConsumerGroup) -> None:
         await self._set_finalizers(group, lambda found: found if FINALIZER in found else [*found, FINALIZER])
@@ -228,6 +307,26 @@ class KubeBackend:
         metadata = raw.get("metadata") or {}
         over = bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
         self._view.saw_group(DELETED if over else None, raw)
+
+    async def confirm_deletion(self, group: ConsumerGroup) -> None:
+        name = group.metadata.name
+        try:
+            raw = await self._api.get(path_of(API_VERSION, PLURAL, *group.key))
+        except KubeError as error:
+            if not error.not_found:
+                raise
+            self._view.groups.drop(group.key, group.metadata.uid)
+            raise ObjectChanged(f"{name} is gone already: the group is left alone") from error
+        self._take_in(raw)
+        metadata = raw.get("metadata") or {}
+        if metadata.get("uid") != group.metadata.uid or not metadata.get("deletionTimestamp"):
+            raise ObjectChanged(f"{name} is another object now: the group is left alone")
+        policy = (raw.get("spec") or {}).get("deletionPolicy", RETAIN)
+        if policy != group.spec.deletion_policy.value:
+            raise ObjectChanged(f"deletionPolicy of {name} is {policy} now")
+        other = needed_by(claim_of_group(group), await self.claims(group))
+        if other is not None:
+            raise BackendError(f"the ConsumerGroup {other} is for the same group {group.group_name}")
 
     async def write_status(self, group: ConsumerGroup, status: Mapping[str, Any]) -> None:
         entry = self._view.groups.get(group.key)

@@ -1,7 +1,7 @@
 """Events for people, as few as tell the story.
 
 A pass may say the same thing four times a second while it waits, or say it with another number each time. So the same
-sentence about the same object is told once in five minutes, and of one reason only so many sentences in a row. An
+sentence about the same object or pod is told once in five minutes, and of one reason only so many in a row. An
 event that cannot be written is lost; nothing waits for it.
 """
 
@@ -11,11 +11,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from rocketfleet.api.consumer_group import API_VERSION, KIND, ConsumerGroup
-from rocketfleet.controller.actions import Event
-from rocketfleet.controller.backend import BackendError
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.names import API_VERSION, KIND
+from rocketfleet.base.timestamps import micro_time
 from rocketfleet.controller.kube.api import FIELD_MANAGER, KubeApi, path_of
-from rocketfleet.controller.kube.leader import micro_time
+from rocketfleet.controller.planning.actions import Event
+from rocketfleet.controller.reconciling.backend import BackendError
 
 _log = logging.getLogger(__name__)
 SAME = 300.0  # seconds in which a sentence is not repeated
@@ -29,12 +30,12 @@ class Telling:
     """Which events are worth telling; pure but for its memory."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._told: OrderedDict[tuple[str, str, str, str], float] = OrderedDict()
         self._budget: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
 
     def worth(self, uid: str, event: Event, now: float) -> bool:
         """Whether to tell it now. If so, it counts as told."""
-        sentence = (uid, event.reason.value, event.message)
+        sentence = (uid, event.reason.value, event.message, event.pod_uid)
         last = self._told.get(sentence)
         if last is not None and now < last + SAME:
             return False

@@ -13,24 +13,28 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from rocketfleet.api.names import DRAIN_ANNOTATION, GROUP_LABEL, ORDINAL_LABEL
 from rocketfleet.api.spec import Engine
 from rocketfleet.api.template import CONSUMER
-from rocketfleet.controller.backend import Seen
-from rocketfleet.controller.pod import (
+from rocketfleet.client.variables import POD_NAME_VARIABLE, POD_UID_VARIABLE
+from rocketfleet.control import exit_codes
+from rocketfleet.control.identity import CLIENT_ID_VARIABLE, PROCESSES_VARIABLE, choose_client_id, process_client_id
+from rocketfleet.control.last_words import decode, sentence_of
+from rocketfleet.control.messages import DrainOutcome
+from rocketfleet.controller.planning.snapshot import DrainMark, Phase, Pod
+from rocketfleet.controller.reconciling.backend import Seen
+from rocketfleet.controller.resources.code import with_code
+from rocketfleet.controller.resources.pod import (
+    CODE_ANNOTATION,
+    CONTROL_ANNOTATION,
     CONTROL_PORT_NAME,
-    DRAIN_ANNOTATION,
+    CONTROL_PROVED,
     ENGINE_LABEL,
-    GROUP_LABEL,
-    ORDINAL_LABEL,
     REVISION_LABEL,
+    SHARED_ANNOTATION,
 )
-from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Phase, Pod
-from rocketfleet.worker import exit_codes
-from rocketfleet.worker.identity import POD_NAME_VARIABLE, POD_UID_VARIABLE, choose_client_id, process_client_id
-from rocketfleet.worker.last_words import decode, sentence_of
+from rocketfleet.controller.resources.shared_settings import decode as decode_shared
 
-CLIENT_ID_VARIABLE = "ROCKETFLEET_CLIENT_ID"
-PROCESSES_VARIABLE = "ROCKETFLEET_PROCESSES"
 LONGEST_TROUBLE = 240
 MOST_PROCESSES = 256
 _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
@@ -47,28 +51,45 @@ def pod_of(raw: _Raw) -> Seen | None:
     ordinal = str(labels.get(ORDINAL_LABEL, ""))
     engine = labels.get(ENGINE_LABEL)
     container = _named(status.get("containerStatuses"))
-    mark = _mark(_part(metadata, "annotations").get(DRAIN_ANNOTATION))
+    annotations = _part(metadata, "annotations")
+    mark = _mark(annotations.get(DRAIN_ANNOTATION))
     ready_since = _ready_since(status)
     phase = _phase(status, container)
     name, uid = str(metadata.get("name")), str(metadata.get("uid"))
     address = status.get("podIP") or None
+    deleting = moment(metadata.get("deletionTimestamp"))  # Kubernetes puts the end of the grace period there
     pod = Pod(
         name=name,
         ordinal=int(ordinal) if ordinal.isascii() and ordinal.isdecimal() else -1,
         uid=uid,
-        revision=str(labels.get(REVISION_LABEL, "")),
+        revision=with_code(str(labels.get(REVISION_LABEL, "")), annotations.get(CODE_ANNOTATION) or None),
         created=moment(metadata.get("creationTimestamp")) or 0.0,
         phase=phase,
         ready=ready_since is not None,
         ready_since=ready_since,
-        deleting=moment(metadata.get("deletionTimestamp")),  # Kubernetes puts the end of the grace period there
+        deleting=deleting,
+        deleting_since=None if deleting is None else deleting - _grace(metadata),
+        lost=deleting is not None and _driven_off(status),
+        node=spec.get("nodeName") or None,
         drain=mark,
+        ended_run=_run(_state(container, "terminated") or _state(container, "terminated", "lastState")),
         outcome=_outcome(container, mark),
         client_ids=_client_ids(spec, name, uid),
         trouble=_trouble(status, phase),
+        starting_since=_starting_since(status, phase),
         engine=Engine(engine) if engine in set(Engine) else None,
+        image=str(_named(spec.get("containers")).get("image") or "") or None,
+        shared=decode_shared(_part(metadata, "annotations").get(SHARED_ANNOTATION)),
     )
-    return Seen(pod, control=_control(spec, address), host=address, node=status.get("hostIP") or None)
+    return Seen(
+        pod,
+        control=_control(spec, address),
+        # A pod that an earlier version has made knows the token alone.
+        proves=_part(metadata, "annotations").get(CONTROL_ANNOTATION) == CONTROL_PROVED,
+        image_id=str(container.get("imageID") or "") or None,
+        host=address,
+        node=status.get("hostIP") or None,
+    )
 
 
 def group_of(raw: _Raw) -> str | None:
@@ -134,40 +155,72 @@ def _ready_since(status: _Raw) -> float | None:
     return None
 
 
+def _grace(metadata: _Raw) -> float:
+    """The grace period that its deletion was asked for with."""
+    given = metadata.get("deletionGracePeriodSeconds")
+    return float(given) if isinstance(given, int | float) else 0.0
+
+
+def _driven_off(status: _Raw) -> bool:
+    """Whether Kubernetes deletes it because of a taint of its node, as it does where a node does not answer."""
+    return any(
+        condition.get("type") == "DisruptionTarget"
+        and condition.get("status") == "True"
+        and condition.get("reason") == "DeletionByTaintManager"
+        for condition in status.get("conditions") or ()
+    )
+
+
 def _mark(text: object) -> DrainMark | None:
     """The mark. One that cannot be read still is one: somebody wants the pod gone, and when was not said."""
     if not isinstance(text, str):
         return None
     try:
         content = json.loads(text)
-        return DrainMark(float(content["since"]), str(content.get("reason") or "not said"))
+        before = content.get("endedBefore")
+        known = before if isinstance(before, str) else None
+        return DrainMark(float(content["since"]), str(content.get("reason") or "not said"), known)
     except (ValueError, TypeError, KeyError, AttributeError):
         return DrainMark(0.0, "the mark cannot be read")
 
 
 def mark_text(mark: DrainMark) -> str:
     """The annotation's value."""
-    return json.dumps({"since": mark.since, "reason": mark.reason})
+    before = {} if mark.ended_before is None else {"endedBefore": mark.ended_before}
+    return json.dumps({"since": mark.since, "reason": mark.reason, **before})
 
 
 def _outcome(container: _Raw, mark: DrainMark | None) -> DrainOutcome | None:
     ended = _state(container, "terminated")
     if not ended:
-        # A container that runs again tells of a drain only if it ended after the drain was asked for. Kubernetes keeps
-        # whole seconds.
         ended = _state(container, "terminated", "lastState")
-        finished = moment(ended.get("finishedAt"))
-        if mark is None or finished is None or finished + 1.0 < mark.since:
+        if mark is None or not ended:
             return None
+        if mark.ended_before is None:
+            # An earlier version's mark, or somebody's own. A container that runs is asked again, which is always safe;
+            # of one that waits to be started again, these are the last words there are.
+            if _is_in(container, "running"):
+                return None
+        elif mark.ended_before == _run(ended):
+            return None  # it ended before the drain was asked for
     said = decode(str(ended.get("message") or ""))
     if said is not None:
-        return DrainOutcome(said.confirmed, said.offsets)
+        return said
     code = ended.get("exitCode")
     if code == exit_codes.DRAINED:
         return DrainOutcome(confirmed=True)
+    if code == exit_codes.CUT_SHORT:
+        return DrainOutcome(confirmed=True, unfinished=1)  # at least
     if code == exit_codes.NOT_CONFIRMED:
         return DrainOutcome(confirmed=False)
     return None  # a crash, or a worker that never joined: nothing that could be read back
+
+
+def _run(ended: _Raw) -> str:
+    """Which run of the container it was that ended: a name to compare, though it may look like a time."""
+    if not ended:
+        return ""
+    return str(ended.get("containerID") or ended.get("finishedAt") or "not named")
 
 
 def _consumer(spec: _Raw) -> _Raw:
@@ -225,12 +278,29 @@ def _trouble(status: _Raw, phase: Phase) -> str | None:
     return None
 
 
+def _starting_since(status: _Raw, phase: Phase) -> float | None:
+    """Since when it has had a node, while its containers wait to be made: what they mount, and their network, come
+    first. A volume that cannot be mounted is told in an event only, not in the pod's status.
+    """
+    if phase is not Phase.PENDING:
+        return None
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    waiting = {_state(container, "waiting").get("reason") for container in containers}
+    if not containers or not waiting <= _ON_ITS_WAY or status.get("podIP"):
+        return None  # with an address its network is there, and images are pulled
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+            return moment(condition.get("lastTransitionTime"))
+    return None
+
+
 def _ending(ended: _Raw) -> str:
     code = ended.get("exitCode")
     meaning = {
         exit_codes.SETTINGS: ": its settings, or the handler or pipeline, are wrong, see its log",
         exit_codes.NOT_JOINED: ": it could not join its group in time",
         exit_codes.NOT_CONFIRMED: ": it stopped without all its offsets confirmed",
+        exit_codes.CUT_SHORT: ": it drained, but handlers were cut short: their messages come again",
     }.get(code if isinstance(code, int) else -1, "")
     if ended.get("reason") == "OOMKilled":
         return f"OOMKilled (exit code {code}): it needs a higher memory limit"

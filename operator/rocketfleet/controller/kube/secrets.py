@@ -16,8 +16,8 @@ from pathlib import Path
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Tls
 from rocketfleet.client.config import ClientConfig, TlsConfig, new_client_id
-from rocketfleet.controller.backend import BackendError
 from rocketfleet.controller.kube.api import KubeApi, KubeError, path_of
+from rocketfleet.controller.reconciling.backend import BackendError
 from rocketfleet.wire.acl import Credentials
 
 FRESH = 60.0  # seconds that somebody's Secret is believed

@@ -14,30 +14,38 @@ import logging
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.spec import CodeUpdate
 from rocketfleet.client.config import ClientConfig, new_client_id
-from rocketfleet.controller.actions import Event
-from rocketfleet.controller.backend import BackendError, Seen
 from rocketfleet.controller.local.command import LOCAL_DEFAULTS, Command, Surroundings, command_of
 from rocketfleet.controller.local.files import Key, StateDirectory, write_json, write_private
 from rocketfleet.controller.local.member import LocalMember
 from rocketfleet.controller.local.objects import LocalObjects
 from rocketfleet.controller.local.secrets import LocalSecrets
-from rocketfleet.controller.pod import grace_of, pod_name
-from rocketfleet.controller.revision import revision_of
-from rocketfleet.controller.snapshot import DrainMark, Phase, Pod
-from rocketfleet.controller.worker_calls import WorkerCalls
-from rocketfleet.controller.worker_settings import settings_of
+from rocketfleet.controller.planning.actions import Event
+from rocketfleet.controller.planning.claims import Claim, claim_of_group
+from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Phase, Pod
+from rocketfleet.controller.reconciling.backend import BackendError, ObjectChanged, Seen
+from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
+from rocketfleet.controller.resources.code import Code, seen_revision, with_code
+from rocketfleet.controller.resources.pod import grace_of, pod_name
+from rocketfleet.controller.resources.revision import revision_of
+from rocketfleet.controller.resources.shared_settings import shared_settings_of
+from rocketfleet.controller.resources.worker_settings import settings_of
+
+if TYPE_CHECKING:
+    from rocketfleet.control.messages import DrainOutcome
 
 _log = logging.getLogger(__name__)
 TEND_SECONDS = 0.1
 PROBE_SECONDS = 0.2  # between two questions to a process that is not ready
 READY_PROBE_SECONDS = 2.0  # and to one that is
 SAME_EVENT_SECONDS = 300.0
+HURRY_SECONDS = 0.5  # between two signals to a process that is to hurry: one would not be told from the other
 
 
 class LocalBackend:
@@ -63,6 +71,7 @@ class LocalBackend:
         self._told: dict[tuple[Key, Event], float] = {}
         self._tending: asyncio.Task[None] | None = None
         self._probing: set[asyncio.Task[None]] = set()
+        self.ended: list[DrainOutcome | None] = []  # what members of ours said at their end; None: nothing
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -93,11 +102,15 @@ class LocalBackend:
         for table in list(self._members.values()):
             yield from list(table.values())
 
+    @property
+    def state(self) -> StateDirectory:
+        return self._state
+
     def hurry(self) -> None:
         """Have processes that drain wait for their handlers no longer."""
         for member in self.members:
             if member.drain is not None or member.deleting is not None:
-                member.terminate()
+                member.hurried = True  # it takes two signals, and how many it has had is not known: they follow
 
     # -- what the controller asks for ---------------------------------------------------------------------------------
 
@@ -117,6 +130,9 @@ class LocalBackend:
 
     async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None: ...
 
+    async def code(self, group: ConsumerGroup) -> Code:
+        return self.secrets.code(group)
+
     async def connection(self, group: ConsumerGroup) -> ClientConfig:
         return self.secrets.connection(group, self._state.group(group.key), self._client_id)
 
@@ -126,10 +142,10 @@ class LocalBackend:
         except OSError as error:
             raise BackendError(f"the control ports' token cannot be read: {error.strerror}") from error
 
-    async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> None:
+    async def create_pod(self, group: ConsumerGroup, ordinal: int, revision: str) -> str:
         table = self._members.setdefault(group.key, {})
         if ordinal in table:
-            return
+            return table[ordinal].uid
         now = self._clock()
         files = self._state.group(group.key).pod(ordinal)
         member = LocalMember(
@@ -141,6 +157,7 @@ class LocalBackend:
             created=now,
             grace=grace_of(group),
             files=files,
+            shared=shared_settings_of(group),
         )
         command, directory = self._command(group, member)
         files.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -149,6 +166,7 @@ class LocalBackend:
         table[ordinal] = member
         self._start(member, command, directory, now)
         self.woken(group.key)
+        return member.uid
 
     async def mark_drain(self, group: ConsumerGroup, pod: Pod, mark: DrainMark) -> None:
         member = self._member(group.key, pod)
@@ -156,6 +174,12 @@ class LocalBackend:
             member.drain = mark
             member.save()
             self.woken(group.key)
+
+    async def note_shared(self, group: ConsumerGroup, pod: Pod, shared: Mapping[str, str]) -> None:
+        member = self._member(group.key, pod)
+        if member is not None:
+            member.shared = dict(shared)
+            member.save()
 
     async def delete_pod(self, group: ConsumerGroup, pod: Pod, force: bool) -> None:
         member = self._member(group.key, pod)
@@ -167,9 +191,17 @@ class LocalBackend:
         if force:
             member.kill()
         else:
+            member.signalled = self._clock()
             member.terminate()
         if not member.running:
             self._remove(group.key, member)
+
+    async def nodes(self, names: Collection[str]) -> Mapping[str, NodeState]:
+        return {}  # a process here is dead or alive, and that is known
+
+    async def claims(self, group: ConsumerGroup) -> tuple[Claim, ...]:
+        found = [held.group for key in self.objects.keys if (held := self.objects.get(key)) is not None]
+        return tuple(claim_of_group(each) for each in found if each.group_name == group.group_name)
 
     async def add_finalizer(self, group: ConsumerGroup) -> None:
         self.objects.add_finalizer(group.key)
@@ -178,6 +210,11 @@ class LocalBackend:
         if self._members.get(group.key):
             raise BackendError("processes of it are still there")
         self.objects.remove_finalizer(group.key)
+
+    async def confirm_deletion(self, group: ConsumerGroup) -> None:
+        held = self.objects.get(group.key)
+        if held is None or held.group.metadata.uid != group.metadata.uid:
+            raise ObjectChanged(f"{group.metadata.name} is gone already: the group is left alone")
 
     async def write_status(self, group: ConsumerGroup, status: Mapping[str, Any]) -> None:
         self.objects.write_status(group.key, status)
@@ -210,6 +247,9 @@ class LocalBackend:
         if member.running:
             if member.deleting is not None and now > member.deleting:
                 member.kill()
+            elif member.hurried and now - member.signalled >= HURRY_SECONDS:
+                member.signalled = now
+                member.terminate()
             self._probe(key, member, now)
             return
         if member.deleting is not None:
@@ -224,7 +264,7 @@ class LocalBackend:
 
     def _start_again(self, key: Key, member: LocalMember, now: float) -> None:
         held = self.objects.get(key)
-        if held is None or revision_of(held.group, LOCAL_DEFAULTS) != member.revision:
+        if held is None or not self._is_current(held.group, member):
             member.phase, member.restart_at = Phase.FAILED, None  # what it was made from is no more
             self.woken(key)
             return
@@ -235,6 +275,15 @@ class LocalBackend:
             return
         self._start(member, command, directory, now)
         self.woken(key)
+
+    def _is_current(self, group: ConsumerGroup, member: LocalMember) -> bool:
+        """Whether what it was made from is still there. A process that is started again loads the code that is there
+        now: with other code it has to be another pod.
+        """
+        wanted = with_code(revision_of(group, LOCAL_DEFAULTS), self.secrets.code(group).digest)
+        program = group.spec.program
+        rolls = program is None or program.code_update is not CodeUpdate.IGNORE
+        return seen_revision(member.revision, wanted, None, rolls=rolls) == wanted
 
     def _start(self, member: LocalMember, command: Command, directory: Path, now: float) -> None:
         try:
@@ -266,8 +315,7 @@ class LocalBackend:
 
     def _note_ready(self, key: Key, member: LocalMember, *, ready: bool) -> None:
         if ready != member.ready and (member.running or not ready):
-            member.ready = ready
-            member.ready_since = self._clock() if ready else None
+            member.note_ready(ready, self._clock())
             self.woken(key)
 
     # -- single members -----------------------------------------------------------------------------------------------
@@ -276,6 +324,7 @@ class LocalBackend:
         held = self.objects.get(group.key)
         base = Path.cwd() if held is None else held.base
         files = self._state.group(group.key)
+        self.secrets.mount_credentials(group, files)
         self.secrets.mount_certificates(group, files)
         path = self.secrets.mount_code(group, files)
         program = group.spec.program
@@ -301,6 +350,8 @@ class LocalBackend:
         table = self._members.get(key, {})
         if table.get(member.ordinal) is member:
             del table[member.ordinal]
+            if member.engine.is_ours and member.trouble is None:
+                self.ended.append(member.last_words())
             member.remove()
         if not table:
             self._members.pop(key, None)

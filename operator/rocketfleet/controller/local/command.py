@@ -16,10 +16,10 @@ from typing import Any
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.api.template import CONSUMER
-from rocketfleet.controller.backend import BackendError
-from rocketfleet.controller.executor_pod import Manifest
 from rocketfleet.controller.local.files import GroupFiles, PodFiles
-from rocketfleet.controller.pod import Defaults, PodError, build, pod_name
+from rocketfleet.controller.reconciling.backend import BackendError
+from rocketfleet.controller.resources.executor_pod import Manifest
+from rocketfleet.controller.resources.pod import CREDENTIALS, Defaults, PodError, build, pod_name
 
 LOCAL_IMAGE = "this-machine"
 LOCAL_DEFAULTS = Defaults(LOCAL_IMAGE, spark_image=LOCAL_IMAGE)  # for the revision: locally there are no images
@@ -140,6 +140,8 @@ def _moved(
     """The variables that say where files are, or where to listen, as it is on this machine."""
     moved = {"ROCKETFLEET_SETTINGS": str(around.pod.settings)}
     for name, value in variables.items():
+        if value == CREDENTIALS:
+            moved[name] = str(around.group.credentials)
         if value.startswith(_POD_TLS):
             moved[name] = str(around.group.mounted / "tls" / value.removeprefix(_POD_TLS))
     if not group.spec.engine.is_ours:

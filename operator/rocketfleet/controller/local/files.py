@@ -1,9 +1,9 @@
 """Where `rocketfleet run` keeps what it knows, and how it writes: a later run must find everything, or nothing.
 
-STATE/lock                            held by the run that owns the directory
+STATE/lock                            held by the run that owns the directory, which is noted in it
 STATE/groups/NAMESPACE/NAME/object.json   the object: manifest, uid, generation, finalizer, status
                            /token         the control ports' token
-                           /mounted/…     certificates and handlers out of Secrets and ConfigMaps
+                           /mounted/…     credentials, certificates and handlers out of Secrets and ConfigMaps
                            /logs/ORDINAL.log  what members have printed, one after the other
                            /ORDINAL/pod.json, settings.json, control, last-words, offsets/
 """
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from rocketfleet.controller.backend import BackendError
+from rocketfleet.base.processes import Identity, began
+from rocketfleet.controller.reconciling.backend import BackendError
 
 Key = tuple[str, str]
 
@@ -70,6 +71,10 @@ class GroupFiles:
     def mounted(self) -> Path:
         return self.directory / "mounted"
 
+    @property
+    def credentials(self) -> Path:
+        return self.mounted / "credentials"
+
     def pod(self, ordinal: int) -> PodFiles:
         return PodFiles(self.directory / str(ordinal))
 
@@ -90,7 +95,7 @@ class StateDirectory:
     def claim(self) -> None:
         """Make it ours. BackendError if another run has it."""
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = (self.path / "lock").open("wb")
+        lock = self._lock_file.open("ab")  # whoever has it has noted itself there
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -99,9 +104,24 @@ class StateDirectory:
                 f"another rocketfleet run works with {self.path}: stop it, or choose another --state-dir"
             ) from None
         self._lock = lock
+        me = os.getpid()
+        lock.truncate(0)
+        lock.write(json.dumps({"pid": me, "began": began(me)}).encode())
+        lock.flush()
+
+    @property
+    def claimed(self) -> bool:
+        """Whether a run works with it now. The lock itself is not tried: a run that begins just then would fail."""
+        noted = read_json(self._lock_file) or {}
+        return isinstance(noted.get("pid"), int) and Identity(noted["pid"], str(noted.get("began"))).alive
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.path / "lock"
 
     def release(self) -> None:
         if self._lock is not None:
+            self._lock.truncate(0)
             self._lock.close()
             self._lock = None
 

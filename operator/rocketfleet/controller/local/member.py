@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from rocketfleet.api.spec import Engine
-from rocketfleet.controller.backend import Seen
+from rocketfleet.base.processes import Identity
+from rocketfleet.control import exit_codes, last_words
+from rocketfleet.control.messages import DrainOutcome
 from rocketfleet.controller.local.command import Command
 from rocketfleet.controller.local.files import PodFiles, read_json, write_json
 from rocketfleet.controller.local.process import LocalProcess, describe_exit, start
-from rocketfleet.controller.snapshot import DrainMark, DrainOutcome, Phase, Pod
-from rocketfleet.devbroker.process import Identity
-from rocketfleet.worker import last_words
-from rocketfleet.worker.restarts import Restarts
+from rocketfleet.controller.planning.snapshot import DrainMark, Phase, Pod
+from rocketfleet.controller.reconciling.backend import Seen
+from rocketfleet.controller.resources.shared_settings import decode as decode_shared
+from rocketfleet.worker.processes.restarts import Restarts
 
 _TAIL = 4096
 _LONGEST = 300
@@ -37,6 +39,7 @@ class LocalMember:
     created: float
     grace: float
     files: PodFiles
+    shared: dict[str, str] | None = None  # None: a former version of us made it
     drain: DrainMark | None = None
     deleting: float | None = None
     process: LocalProcess | None = None
@@ -47,8 +50,11 @@ class LocalMember:
     started: float = 0.0
     outcome: DrainOutcome | None = None
     trouble: str | None = None
+    failed: str | None = None  # why it last ended in trouble, until it is ready again: for people
     restarts: Restarts = field(default_factory=Restarts)
     restart_at: float | None = None
+    hurried: bool = False
+    signalled: float = 0.0  # when it was last sent a signal to stop
 
     # -- on disk ------------------------------------------------------------------------------------------------------
 
@@ -63,8 +69,10 @@ class LocalMember:
             "engine": self.engine.value,
             "created": self.created,
             "grace": self.grace,
+            "shared": self.shared,
             "drain": None if self.drain is None else {"since": self.drain.since, "reason": self.drain.reason},
             "deleting": self.deleting,
+            "failed": self.failed,
             "process": None if identity is None else {"pid": identity.pid, "began": identity.began},
         }
         write_json(self.files.record, record)
@@ -85,8 +93,10 @@ class LocalMember:
                 created=float(record["created"]),
                 grace=float(record["grace"]),
                 files=files,
+                shared=decode_shared(record.get("shared")),
                 drain=None if record["drain"] is None else DrainMark(**record["drain"]),
                 deleting=record["deleting"],
+                failed=record.get("failed"),
             )
             process = record["process"]
             if process is not None:
@@ -95,6 +105,13 @@ class LocalMember:
         except (KeyError, TypeError, ValueError):
             return None
         return member
+
+    def note_ready(self, ready: bool, now: float) -> None:
+        """What its probe says has changed."""
+        self.ready, self.ready_since = ready, now if ready else None
+        if ready and self.failed is not None:
+            self.failed = None
+            self.save()
 
     def remove(self) -> None:
         shutil.rmtree(self.files.directory, ignore_errors=True)
@@ -115,6 +132,7 @@ class LocalMember:
         )
         self.phase, self.started, self.restart_at = Phase.RUNNING, now, None
         self.ready, self.ready_since, self.trouble, self.outcome = False, None, None, None
+        self.hurried, self.signalled = False, 0.0
 
     @property
     def running(self) -> bool:
@@ -123,21 +141,26 @@ class LocalMember:
     def note_end(self, now: float) -> None:
         """The process has ended: what does that mean?"""
         code = None if self.process is None else self.process.exit_code
-        words = self._last_words()
+        words = self.last_words()
         self.ready, self.ready_since = False, None
         if words is not None:
-            self.outcome = DrainOutcome(words.confirmed, words.offsets)
-        drained = words is not None and words.confirmed if code is None else code == 0
+            self.outcome = words
+        drained = words is not None and words.confirmed if code is None else self._has_drained(code)
         if drained:
             self.phase, self.restart_at, self.trouble = Phase.SUCCEEDED, None, None
             return
-        self.trouble = self._trouble(code)
+        self.trouble = self.failed = self._trouble(code)
+        self.save()
         if self.drain is not None and words is None:
             self.restart_at = None  # nothing in it is left to drain
         else:
             self.restart_at = now + self.restarts.ended(now - self.started)
 
-    def _last_words(self) -> last_words.LastWords | None:
+    def _has_drained(self, code: int) -> bool:
+        """By its exit code. Only our own runtime's codes beyond 0 are known to mean that."""
+        return code == 0 or (self.engine.is_ours and exit_codes.is_confirmed(code))
+
+    def last_words(self) -> DrainOutcome | None:
         try:
             return last_words.decode(self.files.last_words.read_bytes())
         except OSError:
@@ -159,7 +182,7 @@ class LocalMember:
         return f"{describe_exit(code)}: {lines[-1].strip()[:_LONGEST]}" if lines else describe_exit(code)
 
     def terminate(self) -> None:
-        """SIGTERM: a worker drains; one that is draining hurries."""
+        """SIGTERM: a worker drains. Only the second one that it gets hurries it."""
         if self.process is not None:
             self.process.send(signal.SIGTERM)
 
@@ -190,9 +213,11 @@ class LocalMember:
             ready=self.ready,
             ready_since=self.ready_since,
             deleting=self.deleting,
+            deleting_since=None if self.deleting is None else self.deleting - self.grace,
             drain=self.drain,
             outcome=self.outcome,
             trouble=self.trouble,
             engine=self.engine,
+            shared=self.shared,
         )
         return Seen(pod, self.control)

@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rocketfleet.api.consumer_group import FINALIZER, ConsumerGroup, Metadata, read_status
+from rocketfleet.api.consumer_group import ConsumerGroup, Metadata
+from rocketfleet.api.names import FINALIZER
+from rocketfleet.api.other_versions import known_part, read_status
 from rocketfleet.api.status import ConsumerGroupStatus
 from rocketfleet.controller.local.files import Key, StateDirectory, read_json, write_json
 
@@ -40,7 +42,7 @@ class LocalObjects:
             if content is None:
                 continue
             try:
-                group = ConsumerGroup.model_validate(content["object"])
+                group = ConsumerGroup.model_validate(known_part(content["object"])[0])
             except (KeyError, ValueError):
                 continue  # written by another version: the manifest brings it back
             status = read_status(content.get("status"))
@@ -59,12 +61,18 @@ class LocalObjects:
         if before is not None and before.group.metadata.deletion_timestamp is not None:
             return
         if before is None:
-            metadata = _metadata(given, uid=str(uuid.uuid4()), generation=1)
+            now = datetime.now(UTC).isoformat()
+            metadata = _metadata(given, uid=str(uuid.uuid4()), generation=1, creation_timestamp=now)
             self._keep(LocalObject(given.model_copy(update={"metadata": metadata, "status": None}), base))
         elif before.group.spec != given.spec or before.base != base:
             old = before.group.metadata
-            changes = {"uid": old.uid, "generation": old.generation + 1, "finalizers": old.finalizers}
-            metadata = _metadata(given, **changes)
+            metadata = _metadata(
+                given,
+                uid=old.uid,
+                generation=old.generation + 1,
+                finalizers=old.finalizers,
+                creation_timestamp=old.creation_timestamp,
+            )
             group = given.model_copy(update={"metadata": metadata, "status": before.group.status})
             self._keep(LocalObject(group, base))
         elif before.group.metadata.annotations != given.metadata.annotations:

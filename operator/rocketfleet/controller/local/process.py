@@ -1,6 +1,6 @@
 """Processes that a later run must find again, and whose exit code matters while they are ours.
 
-As in `devbroker/process.py`: a process is known by its id and the moment it began, and is noted before its first
+As in `base/processes.py`: a process is known by its id and the moment it began, and is noted before its first
 instruction runs, behind a gate. Of a process that a former run has started, the exit code cannot be had; what it left
 behind has to do.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocketfleet.devbroker.process import Identity, start_noted
+from rocketfleet.base.processes import Identity, start_noted
 
 if TYPE_CHECKING:
     import subprocess

@@ -14,20 +14,21 @@ from typing import Self
 
 from rocketfleet.api.checking import ManifestError, problems
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.controller.actions import Event, Reason
-from rocketfleet.controller.brokers import Brokers
-from rocketfleet.controller.lag_watch import LagWatch
+from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.local.backend import LocalBackend
 from rocketfleet.controller.local.command import LOCAL_DEFAULTS
 from rocketfleet.controller.local.files import Key
 from rocketfleet.controller.local.manifests import Wish
-from rocketfleet.controller.reconcile import Reconciler
-from rocketfleet.controller.work_queue import WorkQueue
-from rocketfleet.lag.monitor import LagMonitor
+from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.reconciling.reconcile import Reconciler
+from rocketfleet.controller.reconciling.work_queue import WorkQueue
+from rocketfleet.controller.rocketmq.brokers import Brokers
+from rocketfleet.lag.collecting.monitor import LagMonitor
 
 _log = logging.getLogger(__name__)
 LAG_SECONDS = 3.0  # between two looks at the lag: few groups, and somebody watches
-UNSAFE = frozenset({Reason.DRAIN_TIMED_OUT, Reason.OFFSETS_UNSAFE, Reason.DELETION_GAVE_UP})
+# A drain that ran out of time is not among them: whether its offsets are safe, the member's last words tell.
+UNSAFE = frozenset({Reason.OFFSETS_UNSAFE, Reason.DELETION_GAVE_UP})
 
 Tell = Callable[[ConsumerGroup, Event], None]
 
@@ -60,6 +61,7 @@ class LocalRun:
         self.stopping = False
         self.hurried = False
         self.unsafe = False  # whether a drain has failed
+        self._timed_out = False  # whether one has run out of time
 
     async def __aenter__(self) -> Self:
         await self.backend.__aenter__()
@@ -107,18 +109,33 @@ class LocalRun:
 
     async def stop(self) -> bool:
         """Drain all members; returns whether all their offsets are safe."""
-        self.stopping, self.unsafe = True, False
+        self.stopping, self.unsafe, self._timed_out = True, False, False
+        self.backend.ended.clear()
         for key in self.backend.objects.keys:
             self.wake(key)
         while any(True for _ in self.backend.members):
             self._moved.clear()
             await self._moved.wait()
-        return not self.unsafe
+        confirmed = all(words is not None and words.confirmed for words in self.backend.ended)
+        return not self.unsafe and (confirmed or not self._timed_out)
 
     def hurry(self) -> None:
         """While stopping: wait for handlers no longer."""
         self.hurried = True
         self.backend.hurry()
+
+    @property
+    def abandoned(self) -> int:
+        """Messages whose handlers were cut short while stopping: they come again."""
+        return sum(words.unfinished for words in self.backend.ended if words is not None)
+
+    def logs(self, key: Key) -> Path:
+        """The directory of a group's logs."""
+        return self.backend.state.group(key).pod(0).log.parent
+
+    def left_over(self, wish: Wish) -> list[Key]:
+        """Groups that a former run has left here and that are wanted no more."""
+        return sorted(self.backend.objects.keys - wish.groups.keys())
 
     def lag(self, key: Key) -> int | None:
         """How far a group is behind, as last read; None: nobody knows."""
@@ -135,10 +152,14 @@ class LocalRun:
             if again is not None and not self.stopping:  # it was deleted, and is wanted again
                 self.backend.objects.put(*again)
             return None
-        return await self.reconciler.reconcile(_suspended(held.group) if self.stopping else held.group)
+        pause = await self.reconciler.reconcile(_suspended(held.group) if self.stopping else held.group)
+        if self.hurried:
+            self.backend.hurry()  # a drain that has only begun now is meant too
+        return pause
 
     def _told(self, group: ConsumerGroup, event: Event) -> None:
         self.unsafe = self.unsafe or event.reason in UNSAFE
+        self._timed_out = self._timed_out or event.reason is Reason.DRAIN_TIMED_OUT
         self._tell(group, event)
 
 

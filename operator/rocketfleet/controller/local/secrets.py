@@ -11,14 +11,16 @@ from pathlib import Path
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.client.config import ClientConfig, TlsConfig
-from rocketfleet.controller.backend import BackendError
+from rocketfleet.client.variables import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE, SECURITY_TOKEN_VARIABLE
 from rocketfleet.controller.local.files import GroupFiles, Key, write_private
+from rocketfleet.controller.reconciling.backend import BackendError
+from rocketfleet.controller.resources.code import Code, digest_of
 from rocketfleet.wire.acl import Credentials
 
 _VARIABLES = {
-    "accessKey": "ROCKETFLEET_ACCESS_KEY",
-    "secretKey": "ROCKETFLEET_SECRET_KEY",
-    "securityToken": "ROCKETFLEET_SECURITY_TOKEN",
+    "accessKey": ACCESS_KEY_VARIABLE,
+    "secretKey": SECRET_KEY_VARIABLE,
+    "securityToken": SECURITY_TOKEN_VARIABLE,
 }
 CERTIFICATES = ("ca.crt", "tls.crt", "tls.key")
 
@@ -48,7 +50,7 @@ class LocalSecrets:
         cluster = group.spec.cluster
         credentials = None
         if cluster.credentials is not None:
-            content = self._needed(group, cluster.credentials.secret_name, "credentials")
+            content = self.mount_credentials(group, files)
             values = {key: content.get(key, b"").decode("utf-8", "replace").strip() for key in _VARIABLES}
             if not values["accessKey"] or not values["secretKey"]:
                 raise BackendError(f"the Secret {cluster.credentials.secret_name} needs accessKey and secretKey")
@@ -68,6 +70,17 @@ class LocalSecrets:
         except ValueError as error:
             raise BackendError(f"spec.cluster: {error}") from error
 
+    def mount_credentials(self, group: ConsumerGroup, files: GroupFiles) -> Mapping[str, bytes]:
+        """Write the credentials where the members follow them."""
+        credentials = group.spec.cluster.credentials
+        if credentials is None:
+            return {}
+        content = self._needed(group, credentials.secret_name, "credentials")
+        _mounted(files.credentials, {name: content[name] for name in _VARIABLES if name in content})
+        for name in _VARIABLES.keys() - content.keys():
+            (files.credentials / name).unlink(missing_ok=True)
+        return content
+
     def mount_certificates(self, group: ConsumerGroup, files: GroupFiles) -> dict[str, Path]:
         """Write the certificates where the members look for them."""
         tls = group.spec.cluster.tls
@@ -76,6 +89,16 @@ class LocalSecrets:
         content = self._needed(group, tls.secret_name, "certificates")
         return _mounted(files.mounted / "tls", {name: content[name] for name in CERTIFICATES if name in content})
 
+    def code(self, group: ConsumerGroup) -> Code:
+        """What is in the ConfigMap of the group's code."""
+        program = group.spec.program
+        if program is None or program.code_config_map is None:
+            return Code()
+        content = self.config_maps.get((group.metadata.namespace, program.code_config_map))
+        if content is None:
+            return Code(missing=_no_config_map(program.code_config_map))
+        return Code(digest_of(content))
+
     def mount_code(self, group: ConsumerGroup, files: GroupFiles) -> Path | None:
         """Write the handler's or the pipeline's module out of its ConfigMap; None if it is not in one."""
         program = group.spec.program
@@ -83,9 +106,7 @@ class LocalSecrets:
             return None
         content = self.config_maps.get((group.metadata.namespace, program.code_config_map))
         if content is None:
-            raise BackendError(
-                f"the ConfigMap {program.code_config_map} is missing: put it beside the group in the manifest"
-            )
+            raise BackendError(_no_config_map(program.code_config_map))
         _mounted(files.mounted / "code", {name: text.encode() for name, text in content.items()})
         return files.mounted / "code"
 
@@ -94,6 +115,10 @@ class LocalSecrets:
         if content is None:
             raise BackendError(f"the Secret {name} with the {purpose} is missing: put it beside the group")
         return content
+
+
+def _no_config_map(name: str) -> str:
+    return f"the ConfigMap {name} is missing: put it beside the group in the manifest"
 
 
 def _mounted(directory: Path, content: Mapping[str, bytes]) -> dict[str, Path]:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rocketfleet.spark.analytics.collecting import collect
-from rocketfleet.spark.analytics.group_windows import group_windows
-from rocketfleet.spark.analytics.member_windows import member_windows
 from rocketfleet.spark.analytics.output import (
     DAYS,
     GROUPS,
@@ -23,11 +21,13 @@ from rocketfleet.spark.analytics.output import (
     read_table,
     write_table,
 )
-from rocketfleet.spark.analytics.patterns import days, hours
-from rocketfleet.spark.analytics.queue_windows import GROUP, WIDTH, queue_windows
-from rocketfleet.spark.analytics.reading import count_samples, read_history
-from rocketfleet.spark.analytics.reference import HistoryError, parse_history
-from rocketfleet.spark.analytics.sizing import partitions_for, size_shuffles
+from rocketfleet.spark.analytics.windows.group_windows import group_windows
+from rocketfleet.spark.analytics.windows.member_windows import member_windows
+from rocketfleet.spark.analytics.windows.patterns import days, hours
+from rocketfleet.spark.analytics.windows.queue_windows import GROUP, WIDTH, queue_windows
+from rocketfleet.spark.analytics.windows.reading import count_samples, read_history
+from rocketfleet.spark.analytics.windows.reference import HistoryError, parse_history
+from rocketfleet.spark.analytics.windows.sizing import partitions_for, size_shuffles
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from rocketfleet.spark.analytics.figures import (
     StuckQueue,
 )
 from rocketfleet.spark.analytics.findings import most_worth_a_look
-from rocketfleet.spark.analytics.patterns import (
+from rocketfleet.spark.analytics.windows.patterns import (
     OWNED,
     hours,
     hours_of_day,
@@ -29,7 +29,7 @@ from rocketfleet.spark.analytics.patterns import (
     queue_totals,
     stuck_owners,
 )
-from rocketfleet.spark.analytics.queue_windows import QUEUE, drain_seconds
+from rocketfleet.spark.analytics.windows.queue_windows import QUEUE, drain_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

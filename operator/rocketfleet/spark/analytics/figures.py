@@ -101,7 +101,7 @@ class GroupFigures:
     lag_skew: float | None
     produce_skew: float | None
     shared: bool  # every member has every queue: it is broadcasting
-    busy_rate: float | None = None  # messages a second of one member that had plenty to do
+    busy_rate: float | None = None  # messages per second of one member that had plenty to do
     busy_windows: int = 0
     shown_rate: float | None = None  # and of one, whatever it had to do
     hours: tuple[HourOfDay | None, ...] = (None,) * HOURS
@@ -112,7 +112,7 @@ class GroupDetail:
     """What the charts of one group show."""
 
     points: tuple[Point, ...] = ()
-    hourly: dict[date, dict[int, float]] = field(default_factory=dict)  # day → hour → messages a second that came
+    hourly: dict[date, dict[int, float]] = field(default_factory=dict)  # day → hour → messages per second that came
     queues: tuple[QueueTotal, ...] = ()
 
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+from rocketfleet.base.counting import counted
 from rocketfleet.spark.analytics.recommending import recommend
-from rocketfleet.spark.analytics.wording import moment, number, plural, span
+from rocketfleet.spark.analytics.wording import moment, number, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,7 +81,7 @@ def _stuck(queues: Sequence[StuckQueue]) -> Finding:
         sentence = f"{which} stood still for {lasted}, until {until}{_owned(queues)}."
         return Finding(first.key, Weight.HINT, "stood still", sentence)
     verb = "has" if len(queues) == 1 else "have"
-    waiting = plural(sum(queue.lag or 0 for queue in queues), "message")
+    waiting = counted(sum(queue.lag or 0 for queue in queues), "message", grouped=True)
     sentence = f"{which} {verb} stood still for {lasted} with {waiting} waiting{_owned(queues)}."
     return Finding(first.key, Weight.BAD, "stuck", sentence)
 

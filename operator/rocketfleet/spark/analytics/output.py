@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rocketfleet.spark.analytics.reference import HistoryError
+from rocketfleet.spark.analytics.windows.reference import HistoryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from rocketfleet.spark.analytics.figures import HOURS, GroupKey
-from rocketfleet.spark.analytics.reference import HistoryError
+from rocketfleet.spark.analytics.windows.reference import HistoryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

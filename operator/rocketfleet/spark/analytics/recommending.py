@@ -14,10 +14,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from rocketfleet.lag.autoscale.demand import UTILISATION
-from rocketfleet.lag.autoscale.shares import even_step
+from rocketfleet.autoscale.demand import UTILISATION
+from rocketfleet.autoscale.shares import even_step
+from rocketfleet.base.counting import counted
 from rocketfleet.spark.analytics.figures import HOURS
-from rocketfleet.spark.analytics.wording import number, per_second, plural
+from rocketfleet.spark.analytics.wording import number, per_second
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,7 @@ def recommend(group: GroupFigures) -> Recommendation:
 
 
 def learnt_rate(group: GroupFigures) -> tuple[float | None, Learnt]:
-    """Messages a second that one member does, and how that is known."""
+    """Messages per second that one member does, and how that is known."""
     shown = group.shown_rate or 0.0
     # A member that did more without being busy can do more: what it did while busy was held up by something else.
     if group.busy_rate and group.busy_windows >= FEWEST_BUSY and group.busy_rate >= ABOUT * shown:
@@ -106,8 +107,8 @@ def _why(
     does = "at least " if learnt == "shown" else ""
     text = f"up to {per_second(peak)} come in, and a member does {does}{per_second(rate)}"
     if to_add:
-        queues, more = plural(group.queues, "queue"), plural(to_add, "queue")
-        text += f": that takes {max(known)} members, and there are {queues}. Add {more}"
+        queues, more = counted(group.queues, "queue", grouped=True), counted(to_add, "queue", grouped=True)
+        text += f": that takes {counted(max(known), 'member')}, and there are {queues}. Add {more}"
     hottest = peak * (group.produce_skew or 1.0) / group.queues if group.queues else 0.0
     if learnt == "busy" and hottest > rate and (group.produce_skew or 1.0) >= UNEVEN:
         text += f". But one queue gets {number(hottest)} of them, more than any one member does: spread its keys"

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rocketfleet.spark.analytics.group_windows import group_windows
-from rocketfleet.spark.analytics.member_windows import member_windows
 from rocketfleet.spark.analytics.output import GROUPS, MEMBERS, QUEUES, check_owner, write_table
-from rocketfleet.spark.analytics.queue_windows import DELAY, WIDTH, queue_windows
-from rocketfleet.spark.analytics.reading import STREAM_GROUP, stream_history
-from rocketfleet.spark.analytics.reference import HistoryError, parse_history
-from rocketfleet.spark.analytics.sizing import size_shuffles
+from rocketfleet.spark.analytics.windows.group_windows import group_windows
+from rocketfleet.spark.analytics.windows.member_windows import member_windows
+from rocketfleet.spark.analytics.windows.queue_windows import DELAY, WIDTH, queue_windows
+from rocketfleet.spark.analytics.windows.reading import STREAM_GROUP, stream_history
+from rocketfleet.spark.analytics.windows.reference import HistoryError, parse_history
+from rocketfleet.spark.analytics.windows.sizing import size_shuffles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

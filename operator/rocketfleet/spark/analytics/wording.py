@@ -32,7 +32,7 @@ def _three(value: float) -> str:
 
 
 def per_second(value: float | None) -> str:
-    return NONE if value is None else f"{number(value)} a second"
+    return NONE if value is None else f"{number(value)} per second"
 
 
 def span(seconds: float | None) -> str:
@@ -57,7 +57,3 @@ def span(seconds: float | None) -> str:
 def moment(seconds: float) -> str:
     """A time in UTC, to the minute."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def plural(many: int, thing: str) -> str:
-    return f"{many:,} {thing}" if many == 1 else f"{many:,} {thing}s"

@@ -7,15 +7,15 @@ nothing to rebalance in a group of one; a round is answered with how things stan
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from rocketfleet.worker.endpoints import Unavailable
-from rocketfleet.worker.snapshot import queue_json
+from rocketfleet.control.budget import Margin
+from rocketfleet.control.endpoints import Unavailable
+from rocketfleet.control.messages import Assignment, DrainReport, QueryProgress, QueueReport, QueueState
 
 if TYPE_CHECKING:
-    from rocketfleet.spark.driver.driver import Driver, Outcome
-
-_DRAIN_MARGIN = 30.0  # seconds beyond the drain's own limit, for the last commits and Spark's end
+    from rocketfleet.spark.driver.driver import Driver
 
 
 class DriverControl:
@@ -35,78 +35,41 @@ class DriverControl:
 
         return metrics.CONTENT_TYPE, metrics.render(self._driver)
 
-    async def assignment(self) -> dict[str, Any]:
-        return described(self._driver)
+    async def assignment(self) -> Assignment:
+        return assignment_of(self._driver)
 
-    async def rebalance(self) -> dict[str, Any]:
-        return described(self._driver)
+    async def rebalance(self) -> Assignment:
+        return assignment_of(self._driver)
 
-    async def drain(self) -> dict[str, Any]:
+    async def drain(self) -> DrainReport:
         self._driver.stop()
-        limit = self._driver.spec.settings.consumer.drain_timeout + _DRAIN_MARGIN
+        settings = self._driver.spec.settings
+        limit = Margin.CONTROL_CALL.after(settings.consumer.drain_timeout)
         try:
             async with asyncio.timeout(limit):
                 outcome = await asyncio.shield(asyncio.wrap_future(self._driver.outcome))
         except TimeoutError:
             raise Unavailable(f"no result after {limit:g} s: is Spark's JVM stuck?") from None
-        return drained(self._driver, outcome)
+        return outcome.report(settings.group, self._driver.client_id)
 
 
-def described(driver: Driver) -> dict[str, Any]:
+def assignment_of(driver: Driver) -> Assignment:
     """What /assignment answers."""
+    standing, me = driver.standing, driver.client_id
+    return Assignment(
+        client_ids=(me,),
+        phase=driver.phase,
+        ready=not driver.not_ready(),
+        settled=driver.is_settled,
+        members=tuple(driver.members),
+        queues=tuple(QueueReport(queue, me, QueueState.OWNED, standing.done[queue]) for queue in driver.owned),
+        progress=progress_of(driver),
+        group=driver.spec.settings.group,
+    )
+
+
+def progress_of(driver: Driver) -> QueryProgress:
+    """How the query gets on."""
     standing = driver.standing
-    return {
-        "group": driver.spec.settings.group,
-        "clientId": driver.client_id,
-        "clientIds": [driver.client_id],
-        "phase": driver.phase.value,
-        "ready": not driver.not_ready(),
-        "settled": driver.is_settled,
-        "strategy": None,
-        "handover": None,
-        "members": list(driver.members),
-        "queues": [
-            {
-                **queue_json(queue),
-                "clientId": driver.client_id,
-                "state": "Owned",
-                "offset": standing.done[queue],
-                "nextOffset": None,
-                "leaseSeconds": None,
-                "messages": 0,
-                "bytes": 0,
-            }
-            for queue in driver.owned
-        ],
-        "progress": progress(driver),
-    }
-
-
-def progress(driver: Driver) -> dict[str, Any]:
-    """How the query gets on. What is not known is None."""
-    standing = driver.standing
-    batch: dict[str, Any] = {} if standing.batch is None else standing.batch.as_json()
-    return {**batch, "lost": standing.lost, "executors": standing.executors}
-
-
-def drained(driver: Driver, outcome: Outcome) -> dict[str, Any]:
-    """What /drain answers."""
-    return {
-        "group": driver.spec.settings.group,
-        "clientId": driver.client_id,
-        "clientIds": [driver.client_id],
-        "phase": driver.phase.value,
-        "confirmed": outcome.confirmed,
-        "exitCode": outcome.code,
-        "seconds": round(outcome.seconds, 3),
-        "queues": [
-            {
-                **queue_json(queue),
-                "clientId": driver.client_id,
-                "offset": end.offset,
-                "confirmed": end.confirmed,
-                "unfinished": 0,
-            }
-            for queue, end in sorted(outcome.final.items())
-        ],
-    }
+    batch = QueryProgress() if standing.batch is None else standing.batch.report()
+    return replace(batch, lost=standing.lost, executors=standing.executors)

@@ -20,25 +20,29 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rocketfleet.base.counting import counted
+from rocketfleet.base.settings_error import SettingsError
 from rocketfleet.client.errors import RocketMQError
-from rocketfleet.spark import register, shipping
+from rocketfleet.control import exit_codes
+from rocketfleet.control.budget import Margin
+from rocketfleet.control.messages import WorkerPhase
+from rocketfleet.spark import register
 from rocketfleet.spark.driver import query as queries
-from rocketfleet.spark.driver.group_member import FinalOffset, GroupMember
+from rocketfleet.spark.driver.group_member import GroupMember
 from rocketfleet.spark.driver.options import read_options, secrets_of
 from rocketfleet.spark.driver.progress import BatchProgress, further
 from rocketfleet.spark.driver.session import Place, master_url, session_conf
 from rocketfleet.spark.driver.spark_home import own_spark_home
-from rocketfleet.spark.pipeline_loading import PipelineError, load_pipeline
 from rocketfleet.spark.source import reporting
 from rocketfleet.spark.source.drain import DRAIN_FILE
 from rocketfleet.spark.source.errors import SourceError, one_line
-from rocketfleet.spark.submit import sentence_for
-from rocketfleet.worker import exit_codes
-from rocketfleet.worker.setting_values import SettingsError
+from rocketfleet.spark.submitting import shipping
+from rocketfleet.spark.submitting.pipeline_loading import PipelineError, load_pipeline
+from rocketfleet.spark.submitting.submit import sentence_for
+from rocketfleet.worker.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rocketfleet.client.config import ClientConfig
+    from rocketfleet.consumer.handover.holdings import FinalOffset
     from rocketfleet.spark.driver.settings import DriverSettings
     from rocketfleet.spark.source.offsets import Offsets
     from rocketfleet.wire.queue import MessageQueue
@@ -53,16 +58,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 0.5  # between two looks at the query
 DRAIN_LOOK: Final = 0.05
-COMMIT_PATIENCE: Final = 10.0  # seconds for the last write-back
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
-_NO_SPARK: Final = "Spark is not installed here: pip install 'rocketfleet[spark]', with Java 17"
-
-
-class Phase(Enum):
-    JOINING = "Joining"
-    RUNNING = "Running"
-    DRAINING = "Draining"
-    CLOSED = "Closed"
+_NO_SPARK: Final = "Spark is not installed here: in a checkout of Rocketfleet, pip install '.[spark]'; and Java 17"
 
 
 @dataclass(frozen=True)
@@ -74,20 +71,6 @@ class DriverSpec:
     place: Place
     join_timeout: float = 60.0
     stuck_after: float = 120.0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How it ended. `sentence` says why, where it failed."""
-
-    code: int
-    final: dict[MessageQueue, FinalOffset] = field(default_factory=dict)
-    seconds: float = 0.0
-    sentence: str | None = None
-
-    @property
-    def confirmed(self) -> bool:
-        return all(end.confirmed for end in self.final.values())
 
 
 @dataclass(frozen=True)
@@ -114,12 +97,13 @@ class Driver:
 
     def __init__(self, spec: DriverSpec, clock: Callable[[], float] = time.monotonic) -> None:
         self.spec = spec
-        self.phase = Phase.JOINING
+        self.phase = WorkerPhase.JOINING
         self.standing = Standing()
         self.client_id = spec.config.client_id
         self._clock = clock
         self._last_beat = clock()
         self._stop, self._hurry = threading.Event(), threading.Event()
+        self._signalled = False
         self._outcome: concurrent.futures.Future[Outcome] = concurrent.futures.Future()
         self._member: GroupMember | None = None
         self._doing = "it has just begun"
@@ -135,7 +119,7 @@ class Driver:
         except Exception as error:
             _log.exception("the driver failed")
             outcome = Outcome(exit_codes.FAILED, sentence=_brief("the driver", error))
-        self.phase = Phase.CLOSED
+        self.phase = WorkerPhase.CLOSED
         self._outcome.set_result(outcome)
         return outcome
 
@@ -196,7 +180,7 @@ class Driver:
         os.environ |= {
             reporting.REPORTS: str(directory / "reports"),
             DRAIN_FILE: str(self._drain_file(directory)),
-            **secrets_of(self.spec.config),
+            **secrets_of(self.spec.settings, self.spec.config),
         }
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if place.path is not None:
@@ -240,12 +224,12 @@ class Driver:
             raise Failed(str(error), exit_codes.SETTINGS) from None
         except (Exception, SystemExit) as error:
             raise self._failed(error, settings.spark.pipeline) from error
-        self._member, self.phase = member, Phase.RUNNING
+        self._member, self.phase = member, WorkerPhase.RUNNING
         _log.info("the query of group %s runs; its checkpoint is %s", settings.group, settings.spark.checkpoint)
         while not self._stop.wait(LOOK_SECONDS):
             self._look(query, directory)
             if not query.is_active:
-                self._save(member, COMMIT_PATIENCE)
+                self._save(member, Margin.QUERY_COMMIT.seconds)
                 raise self._failed(query.error, "the query")
             member.tend(self.standing.done)
         return self._drain(query, member, directory)
@@ -261,7 +245,7 @@ class Driver:
         self.standing = Standing(done, lost, batch, query.executors(), query.in_a_batch)
 
     def _drain(self, query: queries.Query, member: GroupMember, directory: Path) -> Outcome:
-        self.phase = Phase.DRAINING
+        self.phase = WorkerPhase.DRAINING
         began = self._clock()
         give_up = began + self.spec.settings.consumer.drain_timeout
         _log.info("draining: the batch under way is finished")
@@ -280,12 +264,17 @@ class Driver:
             _log.warning("the query had failed: %s", self._failed(error, "the query"))
         self._look(query, directory)
         self.standing = replace(self.standing, in_a_batch=False)
-        final = self._save(member, COMMIT_PATIENCE)
+        final = self._save(member, Margin.QUERY_COMMIT.seconds)
         unsafe = sorted(queue for queue, end in final.items() if not end.confirmed)
         for queue in unsafe:
-            _log.error("%s: offset %d is not confirmed by the broker", queue, final[queue].offset)
+            _log.error(
+                "%s: offset %d is not confirmed by the broker",
+                queue,
+                final[queue].offset,
+                extra={"offset": final[queue].offset},
+            )
         seconds = self._clock() - began
-        _log.info("drained in %.2f s: %d queues, %d not confirmed", seconds, len(final), len(unsafe))
+        _log.info("drained in %.2f s: %s, %d not confirmed", seconds, counted(len(final), "queue"), len(unsafe))
         return Outcome(exit_codes.NOT_CONFIRMED if unsafe else exit_codes.DRAINED, final, seconds)
 
     def _save(self, member: GroupMember, patience: float) -> dict[MessageQueue, FinalOffset]:
@@ -322,8 +311,9 @@ class Driver:
         self._stop.set()
 
     def stop_or_hurry(self) -> None:
-        """Drain and end; asked again, wait for the batch no longer."""
-        (self._hurry if self._stop.is_set() else self._stop).set()
+        """For a signal: drain and end; at the second, wait for the batch no longer. Requests do not count."""
+        (self._hurry if self._signalled else self._stop).set()
+        self._signalled = True
 
     @property
     def outcome(self) -> concurrent.futures.Future[Outcome]:
@@ -339,7 +329,7 @@ class Driver:
     @property
     def owned(self) -> list[MessageQueue]:
         """The queues that the query reads."""
-        return sorted(self.standing.done) if self.phase in (Phase.RUNNING, Phase.DRAINING) else []
+        return sorted(self.standing.done) if self.phase in (WorkerPhase.RUNNING, WorkerPhase.DRAINING) else []
 
     @property
     def is_settled(self) -> bool:
@@ -352,9 +342,9 @@ class Driver:
 
     def not_ready(self) -> list[str]:
         """Why it is not ready; empty if it is."""
-        if self.phase is Phase.JOINING:
+        if self.phase is WorkerPhase.JOINING:
             return [f"the query does not run yet: {self._doing}"]
-        if self.phase is not Phase.RUNNING:
+        if self.phase is not WorkerPhase.RUNNING:
             return [f"the driver is {self.phase.value.lower()}"]
         if not self.standing.done:
             return ["the query has not said yet what it reads"]
@@ -364,7 +354,7 @@ class Driver:
 
     def problems(self) -> list[str]:
         """Why it should be restarted; empty if it is well. Starting Spark, and the end, take what they take."""
-        if self.phase is not Phase.RUNNING or self.since_beat <= self.spec.stuck_after:
+        if self.phase is not WorkerPhase.RUNNING or self.since_beat <= self.spec.stuck_after:
             return []
         return [f"nobody has looked after the query for {self.since_beat:.0f} s: is Spark's JVM stuck?"]
 

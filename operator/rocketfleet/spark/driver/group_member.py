@@ -3,7 +3,7 @@
 The source itself reads without being a member, and a stream of somebody's own may well do so. A group that an operator
 looks after is another matter: without a member it would look dead to mqadmin and to every rule about lag, and a worker
 that joins it by mistake would find itself alone. So the driver beats for it, answers what it holds (as a worker would:
-`consumer/answers.py`), and sees who else is there.
+`consumer/broker_requests.py`), and sees who else is there.
 
 Offsets have one writer, here: what is done is written within a second, not with the next batch, and at the end it is
 read back. All calls block; they belong to the driver's main thread.
@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rocketfleet.base.counting import counted
 from rocketfleet.client.errors import RocketMQError
-from rocketfleet.consumer.membership import Membership
-from rocketfleet.consumer.start_offset import Start, start_without_offset
+from rocketfleet.consumer.consumer import NoHeartbeatError
+from rocketfleet.consumer.handover.holdings import FinalOffset
+from rocketfleet.consumer.handover.membership import Membership
+from rocketfleet.consumer.offset_storage.start_offset import Start, start_without_offset
 from rocketfleet.spark.source.cluster import Cluster
 from rocketfleet.spark.source.errors import SourceError
 from rocketfleet.spark.source.link import Link
@@ -47,14 +49,6 @@ _log = logging.getLogger(__name__)
 BEAT_SECONDS: Final = 5.0  # a broker that was started again knows us again after this
 TRY_AGAIN: Final = 1.0  # seconds for which brokers that do not answer are left alone
 _WHERE: Final = {Start.BEGINNING: Where.EARLIEST, Start.END: Where.LATEST, Start.BY_TIME: Where.TIMESTAMP}
-
-
-@dataclass(frozen=True)
-class FinalOffset:
-    """Where the group was left in a queue, and whether the broker was seen to have it."""
-
-    offset: int
-    confirmed: bool
 
 
 class GroupMember:
@@ -132,8 +126,8 @@ class GroupMember:
         self._beats_soon = False
         self.queues = self._look_for_queues()
         if not self._link.call(self._membership.heartbeat()):
-            raise RocketMQError("no broker took the heartbeat")
-        members = self._link.call(self._membership.members(queue.broker for queue in self.queues))
+            raise NoHeartbeatError(self._settings.group, self._membership.refusals)
+        members = self._link.call(self._membership.members(self.queues))
         if members is not None:
             self.members = members
 
@@ -148,7 +142,7 @@ class GroupMember:
         if failed:
             self._write_at = self._clock() + TRY_AGAIN
             queue, error = next(iter(failed.items()))
-            _log.warning("offsets of %d queues were not written back; %s: %s", len(failed), queue, error)
+            _log.warning("offsets of %s were not written back; %s: %s", counted(len(failed), "queue"), queue, error)
         return not failed
 
     # -- the end ------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def render(driver: Driver) -> bytes:
             ("batch", "Number of the last batch that is done.", float(batch.batch)),
             ("batch_messages", "Messages in it.", float(batch.messages)),
             ("batch_seconds", "How long it took.", batch.seconds),
-            ("messages_per_second", "Messages a second that it processed.", batch.per_second),
+            ("messages_per_second", "Messages per second that it processed.", batch.per_second),
         ]
     for name, help_text, value in figures:
         if value is not None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rocketfleet.spark.source.offsets import Offsets, nested
-from rocketfleet.spark.source.options import (
+from rocketfleet.client.variables import (
     ACCESS_KEY_VARIABLE,
     KEY_PASSWORD_VARIABLE,
     SECRET_KEY_VARIABLE,
     SECURITY_TOKEN_VARIABLE,
 )
+from rocketfleet.spark.driver.settings import KUBERNETES
+from rocketfleet.spark.source.offsets import Offsets, nested
 
 if TYPE_CHECKING:
     from rocketfleet.client.config import ClientConfig
@@ -37,6 +38,8 @@ def read_options(settings: DriverSettings, config: ClientConfig, start: Offsets)
     }
     if settings.spark.max_offsets_per_trigger is not None:
         options["maxOffsetsPerTrigger"] = str(settings.spark.max_offsets_per_trigger)
+    if follows_keys(settings, config):
+        options["credentialsPath"] = str(config.credentials_path)
     tls = config.tls
     if tls is not None:
         options["tls"] = "true"
@@ -51,10 +54,17 @@ def read_options(settings: DriverSettings, config: ClientConfig, start: Offsets)
     return options
 
 
-def secrets_of(config: ClientConfig) -> dict[str, str]:
+def follows_keys(settings: DriverSettings, config: ClientConfig) -> bool:
+    """Whether those who read have the file with the credentials too, and can follow it: our own executors have it where
+    the driver has it, those of a standalone cluster do not.
+    """
+    return config.credentials_path is not None and (settings.spark.is_local or settings.spark.master == KUBERNETES)
+
+
+def secrets_of(settings: DriverSettings, config: ClientConfig) -> dict[str, str]:
     """The variables by which the source gets what no option should hold."""
     variables: dict[str, str] = {}
-    if config.credentials is not None:
+    if config.credentials is not None and not follows_keys(settings, config):
         variables[ACCESS_KEY_VARIABLE] = config.credentials.access_key
         variables[SECRET_KEY_VARIABLE] = config.credentials.secret_key
         if config.credentials.security_token:

@@ -7,26 +7,24 @@ answer meanwhile would be taken for dead.
 from __future__ import annotations
 
 import logging
-import os
 import signal
-import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from rocketfleet.control import last_words
+from rocketfleet.control.budget import Margin
+from rocketfleet.control.endpoints import Endpoints
+from rocketfleet.control.server import ControlThread
 from rocketfleet.spark.driver.control import DriverControl
 from rocketfleet.spark.driver.driver import Driver, DriverSpec
-from rocketfleet.worker import last_words
-from rocketfleet.worker.control_server import ControlThread
-from rocketfleet.worker.endpoints import Endpoints
+from rocketfleet.worker.forced_exit import force_exit_soon
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocketfleet.worker.port import ControlPort
-    from rocketfleet.worker.token import Token
+    from rocketfleet.control.port import ControlPort
+    from rocketfleet.control.token import Token
 
 _log = logging.getLogger(__name__)
-ANSWER_GRACE: Final = 5.0  # for callers who wait for the drain's outcome
-EXIT_GRACE: Final = 10.0  # for whatever threads the pipeline left
 
 
 def run(spec: DriverSpec, port: ControlPort, token: Token, words_file: Path | None = None) -> int:
@@ -46,21 +44,7 @@ def run(spec: DriverSpec, port: ControlPort, token: Token, words_file: Path | No
         _log.error("%s", outcome.sentence)
         last_words.leave_sentence(words_file, outcome.sentence)
     else:
-        offsets = {queue: end.offset for queue, end in outcome.final.items()}
-        last_words.leave(words_file, last_words.LastWords(outcome.confirmed, offsets))
-    control.close(ANSWER_GRACE)
-    _leave_in_any_case(outcome.code)
+        last_words.leave(words_file, outcome.last_words)
+    control.close(Margin.ANSWER.seconds)
+    force_exit_soon(outcome.code)
     return outcome.code
-
-
-def _leave_in_any_case(code: int) -> None:
-    """A thread that somebody left must not keep a driver alive that has drained."""
-
-    def leave() -> None:
-        _log.error("the process did not end %g s after its drain: ending it", EXIT_GRACE)
-        logging.shutdown()
-        os._exit(code)
-
-    timer = threading.Timer(EXIT_GRACE, leave)
-    timer.daemon = True
-    timer.start()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rocketfleet.control.messages import QueryProgress
 from rocketfleet.spark.source.offsets import Offsets, flat
 
 if TYPE_CHECKING:
@@ -29,15 +30,15 @@ class BatchProgress:
     done: Offsets
     lost: int = 0
 
-    def as_json(self) -> dict[str, Any]:
+    def report(self) -> QueryProgress:
         """For the status of the group."""
-        return {
-            "batch": self.batch,
-            "messages": self.messages,
-            "messagesPerSecond": round(self.per_second, 1),
-            "seconds": round(self.seconds, 3),
-            "completedAt": self.completed_at,
-        }
+        return QueryProgress(
+            batch=self.batch,
+            messages=self.messages,
+            messages_per_second=round(self.per_second, 1),
+            seconds=round(self.seconds, 3),
+            completed_at=self.completed_at,
+        )
 
 
 def progress_of(text: str, topics: Collection[str]) -> BatchProgress | None:

@@ -16,9 +16,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rocketfleet.base.settings_error import SettingsError
+from rocketfleet.client.variables import POD_NAME_VARIABLE
+from rocketfleet.control.budget import Margin
 from rocketfleet.spark.driver.settings import KUBERNETES
-from rocketfleet.spark.executor_pods import LEAST_RIGHTS
-from rocketfleet.worker.setting_values import SettingsError
+from rocketfleet.spark.submitting.executor_pods import LEAST_RIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 EXECUTOR_CONTAINER: Final = "executor"
 DRIVER_PORT: Final = 7078  # to which executors connect, and those of the chart's network policy
 BLOCK_PORT: Final = 7079
-STOP_SECONDS: Final = 10  # that Spark waits for a query's thread, once it was told to stop
 _MEMORY: Final = re.compile(r"([0-9]+)([kmgt]?)b?", re.IGNORECASE)
 _MIB: Final = {"k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}  # without a unit, Spark takes MiB
 
@@ -56,7 +57,7 @@ def place_in(environment: Mapping[str, str], executor_template: Path | None, pat
         executor_template=executor_template,
         executor_image=executor.get("image"),
         executor_pull_policy=executor.get("imagePullPolicy"),
-        pod_name=environment.get("POD_NAME"),
+        pod_name=environment.get(POD_NAME_VARIABLE),
         pod_ip=environment.get("POD_IP"),
         namespace=environment.get("POD_NAMESPACE"),
         api_server=None if not host else f"{_bracketed(host)}:{port}",
@@ -84,7 +85,7 @@ def session_conf(settings: DriverSettings, place: Place) -> dict[str, str]:
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",  # it has no password, and buttons that end things
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.streaming.stopTimeout": f"{STOP_SECONDS}s",
+        "spark.sql.streaming.stopTimeout": f"{Margin.QUERY_STOP.seconds:g}s",
     }
     if not spark.is_local:
         conf["spark.executor.instances"] = str(spark.executors)

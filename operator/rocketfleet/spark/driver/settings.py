@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rocketfleet.worker import settings as worker_settings
-from rocketfleet.worker import settings_file
-from rocketfleet.worker.setting_values import SettingsError
+from rocketfleet.base.settings_error import SettingsError
+from rocketfleet.worker.configuration import settings as worker_settings
+from rocketfleet.worker.configuration import settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,9 +72,9 @@ class DriverSettings:
         return self.consumer.subscriptions[0].expression
 
 
-def read(path: Path) -> DriverSettings:
+def read(path: Path, *, by_operator: bool = False) -> DriverSettings:
     """Read and check the file. SettingsError says what is wrong."""
-    content = settings_file.load(path)
+    content = settings_file.load(path, {SECTION: frozenset(_FIELDS)}, by_operator=by_operator)
     try:
         return settings_of(content)
     except SettingsError as error:

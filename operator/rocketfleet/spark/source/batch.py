@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from rocketfleet.base.counting import counted
 from rocketfleet.spark.source.cluster import Cluster
 from rocketfleet.spark.source.errors import SourceError, in_one_sentence
-from rocketfleet.spark.source.filters import Bounds, bounds_of
 from rocketfleet.spark.source.link import link
-from rocketfleet.spark.source.pulling import data_loss
-from rocketfleet.spark.source.ranges import QueueRange, split
-from rocketfleet.spark.source.reading import read_range
+from rocketfleet.spark.source.tasks.filters import Bounds, bounds_of
+from rocketfleet.spark.source.tasks.pulling import data_loss
+from rocketfleet.spark.source.tasks.ranges import QueueRange, split
+from rocketfleet.spark.source.tasks.reading import read_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -81,7 +82,7 @@ async def plan(client: Client, options: ReadOptions, bounds: Bounds) -> list[Que
             _log.warning("%s", data_loss(gone))
             start[queue] = gone.end
     if lost:
-        _log.warning("%d messages are gone and are left out, as failOnDataLoss is false", lost)
+        _log.warning("%s gone and left out, as failOnDataLoss is false", counted(lost, "message is", "messages are"))
     wanted = [queue for queue in queues if bounds.admits(queue)]
     if bounds.from_time is not None:
         since = await cluster.since(wanted, bounds.from_time)

@@ -1,35 +1,37 @@
 """What the driver asks the cluster: which queues there are, where they begin and end, where the group stands.
 
-Every question goes to the master, or where there is none at the moment, to a slave: a slave can be read. All queues are
-asked at once, a bounded number at a time.
+Every question goes to the master, or where there is none at the moment, to a slave: a slave can be read.
+
+Beside `group/at_brokers.py`, which it asks, this has what only a reader without a member needs: routes as they are now,
+errors that name the source's options, and commits that take no rights of an administrator.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING
 
-from rocketfleet.client import broker_groups, broker_members, broker_offsets
-from rocketfleet.client.broker_messages import pull_request
+from rocketfleet.base.counting import counted
 from rocketfleet.client.errors import GroupNotExist, NoPermission, NoRoute, RocketMQError
-from rocketfleet.client.routes import subscribe_queues
+from rocketfleet.client.fanout import bounded
+from rocketfleet.client.requests import broker_groups, broker_members, broker_offsets
+from rocketfleet.client.requests.broker_messages import pull_request
+from rocketfleet.client.routing.routes import subscribe_queues
 from rocketfleet.consumer.subscription import ALL
+from rocketfleet.group.at_brokers import Failures, GroupAtBrokers
 from rocketfleet.spark.source.errors import SourceError
 from rocketfleet.spark.source.offsets import EARLIEST, LATEST, Offsets, nested
 from rocketfleet.spark.source.options import Position, Where
 from rocketfleet.wire.bodies import ConsumerData, ConsumeType, HeartbeatData, SubscriptionGroupConfig
-from rocketfleet.wire.sysflag import PULL_SUBSCRIPTION
+from rocketfleet.wire.message.sysflag import PULL_SUBSCRIPTION
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rocketfleet.client.client import Client
     from rocketfleet.wire.queue import MessageQueue
 
-T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_AT_ONCE: Final = 64
 
 
 class Cluster:
@@ -38,7 +40,7 @@ class Cluster:
     def __init__(self, client: Client, group: str) -> None:
         self._client = client
         self._group = group
-        self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._at = GroupAtBrokers(client, group, or_slave=True)
 
     async def queues(self, topics: Iterable[str], *, fresh: bool = False) -> tuple[MessageQueue, ...]:
         """The readable queues of the topics, sorted; `fresh` asks the name server even if the route is at hand."""
@@ -57,56 +59,26 @@ class Cluster:
 
     async def earliest(self, queues: Iterable[MessageQueue]) -> Offsets:
         """Where the queues begin."""
-
-        async def ask(queue: MessageQueue) -> int:
-            return max(0, await broker_offsets.min_offset(self._client.remoting, self._reader(queue), queue))
-
-        return await self._each(queues, ask)
+        return await self._at.begins(queues)
 
     async def latest(self, queues: Iterable[MessageQueue]) -> Offsets:
         """Where the queues end: the offset of the next message."""
+        return await self._at.ends(queues)
 
-        async def ask(queue: MessageQueue) -> int:
-            return max(0, await broker_offsets.max_offset(self._client.remoting, self._reader(queue), queue))
-
-        return await self._each(queues, ask)
-
-    async def latest_if_there(
-        self, queues: Iterable[MessageQueue]
-    ) -> tuple[Offsets, dict[MessageQueue, RocketMQError]]:
+    async def latest_if_there(self, queues: Iterable[MessageQueue]) -> tuple[Offsets, Failures]:
         """The same for those whose broker answers, and why others' did not: one that is away holds up no other."""
-        errors: dict[MessageQueue, RocketMQError] = {}
+        failures: Failures = {}
+        return await self._at.ends(queues, failures), failures
 
-        async def ask(queue: MessageQueue) -> int | None:
-            try:
-                return max(0, await broker_offsets.max_offset(self._client.remoting, self._reader(queue), queue))
-            except RocketMQError as error:
-                errors[queue] = error
-                return None
-
-        found = await self._each(queues, ask)
-        return {queue: offset for queue, offset in found.items() if offset is not None}, errors
-
-    async def since(self, queues: Iterable[MessageQueue], timestamp: int) -> Offsets:
+    async def since(self, queues: Sequence[MessageQueue], timestamp: int) -> Offsets:
         """The first message stored at or after a time; the queue's end if there is none."""
-
-        async def ask(queue: MessageQueue) -> int:
-            remoting, address = self._client.remoting, self._reader(queue)
-            found = await broker_offsets.search_offset(remoting, address, queue, timestamp)
-            end = await broker_offsets.max_offset(remoting, address, queue)
-            return max(0, min(found, end))
-
-        return await self._each(queues, ask)
+        found = await self._at.at_time(queues, timestamp)
+        end = await self._at.ends(queues)
+        return {queue: max(0, min(offset, end[queue])) for queue, offset in found.items()}
 
     async def committed(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int | None]:
         """Where the group stands; None where it has no offset."""
-
-        async def ask(queue: MessageQueue) -> int | None:
-            return await broker_offsets.query_offset(
-                self._client.remoting, self._reader(queue), self._group, queue, zero_if_not_found=False
-            )
-
-        return await self._each(queues, ask)
+        return await self._at.committed(queues)
 
     async def resolve(self, position: Position, queues: Sequence[MessageQueue]) -> Offsets:
         """The offsets that one end of a read means now."""
@@ -179,9 +151,9 @@ class Cluster:
                     "%s was not told of group %s, some tools will not find its lag: %s", broker, self._group, error
                 )
 
-    async def commit(self, offsets: Offsets, first: frozenset[MessageQueue]) -> dict[MessageQueue, RocketMQError]:
+    async def commit(self, offsets: Offsets, first: frozenset[MessageQueue]) -> Failures:
         """Write the group's offsets back; what failed, by queue. `first`: queues in which it may have none yet."""
-        failed: dict[MessageQueue, RocketMQError] = {}
+        failed: Failures = {}
 
         async def write(queue: MessageQueue) -> None:
             update = broker_offsets.update_first_offset if queue in first else broker_offsets.update_offset
@@ -200,31 +172,18 @@ class Cluster:
             except RocketMQError as error:
                 failed[queue] = error
 
-        await self._each(offsets, write)
+        await bounded(offsets, write)
         return failed
 
     def has_master(self, queue: MessageQueue) -> bool:
         """Whether the queue's broker has a master at the moment, as far as the routes tell."""
         return not self._client.reader(queue.broker).slave
 
-    def _reader(self, queue: MessageQueue) -> str:
-        return self._client.reader(queue.broker).address
-
-    async def _each(
-        self, queues: Iterable[MessageQueue], ask: Callable[[MessageQueue], Awaitable[T]]
-    ) -> dict[MessageQueue, T]:
-        async def one(queue: MessageQueue) -> T:
-            async with self._gate:
-                return await ask(queue)
-
-        asked = list(queues)
-        return dict(zip(asked, await asyncio.gather(*(one(queue) for queue in asked)), strict=True))
-
 
 def _shown(queues: Sequence[MessageQueue]) -> str:
     table = nested(dict.fromkeys(queues, 0))
     return "; ".join(
-        f"{topic}@{broker} with {len(numbers)} queues"
+        f"{topic}@{broker} with {counted(len(numbers), 'queue')}"
         for topic, brokers in table.items()
         for broker, numbers in brokers.items()
     )

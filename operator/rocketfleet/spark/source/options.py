@@ -14,6 +14,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from rocketfleet.client.config import ClientConfig, TlsConfig
+from rocketfleet.client.variables import (
+    ACCESS_KEY_VARIABLE,
+    KEY_PASSWORD_VARIABLE,
+    NAME_SERVERS_VARIABLE,
+    SECRET_KEY_VARIABLE,
+    SECURITY_TOKEN_VARIABLE,
+)
 from rocketfleet.consumer.settings import GROUP_NAME, MAX_GROUP_NAME
 from rocketfleet.consumer.subscription import ALL, Subscription
 from rocketfleet.spark.source import offsets as offset_text
@@ -27,17 +34,13 @@ if TYPE_CHECKING:
 
 DEFAULT_GROUP: Final = "rocketfleet-spark"
 DEFAULT_PULL: Final = 32
-NAME_SERVERS_VARIABLE: Final = "ROCKETFLEET_NAME_SERVERS"
-ACCESS_KEY_VARIABLE: Final = "ROCKETFLEET_ACCESS_KEY"
-SECRET_KEY_VARIABLE: Final = "ROCKETFLEET_SECRET_KEY"  # noqa: S105 - the variable's name
-SECURITY_TOKEN_VARIABLE: Final = "ROCKETFLEET_SECURITY_TOKEN"  # noqa: S105 - the variable's name
-KEY_PASSWORD_VARIABLE: Final = "ROCKETFLEET_TLS_KEY_PASSWORD"  # noqa: S105 - the variable's name
 
 _CONNECTION: Final = (
     "nameServers",
     "accessKey",
     "secretKey",
     "securityToken",
+    "credentialsPath",
     "tls",
     "caFile",
     "certFile",
@@ -96,11 +99,16 @@ class Connection:
     credentials: Credentials | None = None
     tls: TlsConfig | None = None
     timeout: float = 3.0
+    credentials_path: str | None = None  # read, and followed, in each process
 
     def config(self) -> ClientConfig:
         """The settings of a client in this process."""
         return ClientConfig(
-            name_servers=(self.name_servers,), credentials=self.credentials, tls=self.tls, timeout=self.timeout
+            name_servers=(self.name_servers,),
+            credentials=self.credentials,
+            tls=self.tls,
+            timeout=self.timeout,
+            credentials_path=self.credentials_path,
         )
 
 
@@ -279,8 +287,11 @@ def _connection(options: _Given) -> Connection:
     name_servers = options.text("nameServers") or environment.get(NAME_SERVERS_VARIABLE, "").strip()
     if not name_servers:
         raise SourceError("the option nameServers is missing: give host:port, several separated by semicolons")
-    access_key = options.text("accessKey") or environment.get(ACCESS_KEY_VARIABLE)
-    secret_key = options.text("secretKey") or environment.get(SECRET_KEY_VARIABLE)
+    path = options.text("credentialsPath")
+    access_key = options.text("accessKey") or (None if path else environment.get(ACCESS_KEY_VARIABLE))
+    secret_key = options.text("secretKey") or (None if path else environment.get(SECRET_KEY_VARIABLE))
+    if path and (access_key or secret_key):
+        raise SourceError("credentialsPath and accessKey or secretKey are both given: give one of them")
     if bool(access_key) != bool(secret_key):
         missing = f"secretKey (or {SECRET_KEY_VARIABLE})" if access_key else f"accessKey (or {ACCESS_KEY_VARIABLE})"
         raise SourceError(f"credentials are incomplete: give {missing} too")
@@ -289,7 +300,7 @@ def _connection(options: _Given) -> Connection:
         token = options.text("securityToken") or environment.get(SECURITY_TOKEN_VARIABLE) or None
         credentials = Credentials(access_key, secret_key, token)
     timeout = options.number("timeout", 1, 3600)
-    made = Connection(name_servers, credentials, _tls(options), float(timeout or 3))
+    made = Connection(name_servers, credentials, _tls(options), float(timeout or 3), path)
     try:
         made.config()
     except ValueError as error:

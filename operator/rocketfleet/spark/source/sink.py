@@ -23,12 +23,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from rocketfleet.client.errors import NoPermission, NoRoute, RocketMQError
 from rocketfleet.producer import InvalidMessage, Producer, ProducerError, SendFailed
-from rocketfleet.producer.sharding import by_hash
+from rocketfleet.producer.queues.sharding import by_hash
 from rocketfleet.spark.source.errors import SourceError, in_one_sentence
 from rocketfleet.spark.source.link import link
 from rocketfleet.wire.errors import WireError
 from rocketfleet.wire.message import Message
-from rocketfleet.wire.properties import SYSTEM_PROPERTIES
+from rocketfleet.wire.message.properties import SYSTEM_PROPERTIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -35,6 +35,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from rocketfleet.base.counting import counted
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.spark.source import reporting
 from rocketfleet.spark.source.cluster import Cluster
@@ -42,9 +43,9 @@ from rocketfleet.spark.source.drain import is_draining
 from rocketfleet.spark.source.errors import SourceError, in_one_sentence, one_line
 from rocketfleet.spark.source.link import close_links, link
 from rocketfleet.spark.source.offsets import Offsets, flat, nested
-from rocketfleet.spark.source.pulling import data_loss
-from rocketfleet.spark.source.ranges import QueueRange, admit, between, split
-from rocketfleet.spark.source.reading import read_range
+from rocketfleet.spark.source.tasks.pulling import data_loss
+from rocketfleet.spark.source.tasks.ranges import QueueRange, admit, between, split
+from rocketfleet.spark.source.tasks.reading import read_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -266,10 +267,10 @@ class _DriverState:
             self._retry_at = self._clock() + COMMIT_AGAIN
             queue, error = next(iter(failed.items()))
             _log.warning(
-                "the offsets of group %s in %d queues could not be written to the broker, its lag is out of date until "
+                "the offsets of group %s in %s could not be written to the broker, its lag is out of date until "
                 "they are (the query itself goes on by its checkpoint); %s: %s",
                 self._options.group,
-                len(failed),
+                counted(len(failed), "queue"),
                 queue,
                 error,
             )
@@ -298,6 +299,7 @@ class _DriverState:
                     self._options.group,
                     stored[queue],
                     checkpoint[queue],
+                    extra={"offset": stored[queue]},
                 )
 
     def _latest(self) -> Offsets:

@@ -5,8 +5,9 @@ from enum import StrEnum
 from typing import Final, Self
 
 from rocketfleet.wire.bodies.codec import Body, wire_name
+from rocketfleet.wire.enums import ConsumeFromWhere, ExpressionType, MessageModel
 from rocketfleet.wire.errors import BodyError
-from rocketfleet.wire.tags import tag_hash
+from rocketfleet.wire.message.tags import tag_hash
 
 SUBSCRIBE_ALL: Final = "*"
 
@@ -17,28 +18,6 @@ class ConsumeType(StrEnum):
     PULL = "CONSUME_ACTIVELY"
     PUSH = "CONSUME_PASSIVELY"
     POP = "CONSUME_POP"
-
-
-class MessageModel(StrEnum):
-    """Whether the members share the messages or each gets all of them."""
-
-    CLUSTERING = "CLUSTERING"
-    BROADCASTING = "BROADCASTING"
-
-
-class ConsumeFromWhere(StrEnum):
-    """Where a group begins that has no offset yet."""
-
-    LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
-    FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
-    TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
-
-
-class ExpressionType(StrEnum):
-    """How a subscription's expression is meant."""
-
-    TAG = "TAG"
-    SQL92 = "SQL92"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +33,18 @@ class SubscriptionData(Body):
     tags_set: frozenset[str] = frozenset()
     code_set: frozenset[int] = frozenset()
     sub_version: int = 0
-    expression_type: str = ExpressionType.TAG
+    expression_type: str = ExpressionType.TAG.wire
     class_filter_mode: bool = False
 
     @classmethod
-    def of(cls, topic: str, expression: str, expression_type: str = ExpressionType.TAG, *, version: int) -> Self:
+    def of(
+        cls, topic: str, expression: str, expression_type: ExpressionType = ExpressionType.TAG, *, version: int
+    ) -> Self:
         """The subscription an expression means: `*`, tags joined by `||`, or an SQL92 condition."""
-        if expression_type != ExpressionType.TAG:
+        if expression_type is not ExpressionType.TAG:
             if not expression.strip():
                 raise BodyError(f"the subscription of {topic} needs an {expression_type} expression")
-            return cls(topic=topic, sub_string=expression, sub_version=version, expression_type=expression_type)
+            return cls(topic=topic, sub_string=expression, sub_version=version, expression_type=expression_type.wire)
         if not expression or expression == SUBSCRIBE_ALL:
             return cls(topic=topic, sub_version=version)
         tags = frozenset(tag.strip() for tag in expression.split("||") if tag.strip())
@@ -91,8 +72,8 @@ class ConsumerData(Body):
 
     group_name: str = ""
     consume_type: str = ConsumeType.PUSH
-    message_model: str = MessageModel.CLUSTERING
-    consume_from_where: str = ConsumeFromWhere.LAST_OFFSET
+    message_model: str = MessageModel.CLUSTERING.wire
+    consume_from_where: str = ConsumeFromWhere.LAST_OFFSET.wire
     subscription_data_set: tuple[SubscriptionData, ...] = ()
     unit_mode: bool = False
 

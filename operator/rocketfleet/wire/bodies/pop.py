@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rocketfleet.wire.bodies.codec import Body, wire_name
-from rocketfleet.wire.bodies.heartbeat import MessageModel
+from rocketfleet.wire.enums import MessageModel
 from rocketfleet.wire.queue import MessageQueue
 
 
@@ -23,7 +23,7 @@ class QueryAssignmentRequest(Body):
     consumer_group: str = ""
     client_id: str = ""
     strategy_name: str = "AVG"
-    message_model: str = MessageModel.CLUSTERING
+    message_model: str = MessageModel.CLUSTERING.wire
 
 
 @dataclass(frozen=True, slots=True)

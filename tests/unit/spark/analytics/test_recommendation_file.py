@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.spark.analytics.making import KEY, analysis, group, hour
 
-from rocketfleet.cli.recommended_replicas import placed
+from rocketfleet.cli.rows.recommended_replicas import placed
 from rocketfleet.spark.analytics.figures import GroupKey
 from rocketfleet.spark.analytics.recommendation_file import (
     Floor,
@@ -16,7 +16,7 @@ from rocketfleet.spark.analytics.recommendation_file import (
     write_recommendations,
 )
 from rocketfleet.spark.analytics.recommending import recommend
-from rocketfleet.spark.analytics.reference import HistoryError
+from rocketfleet.spark.analytics.windows.reference import HistoryError
 
 BY_HOUR = group(busy_rate=100.0, busy_windows=9, hours=(None, hour(20), hour(300), *(hour(700),) * 21))
 

@@ -19,7 +19,7 @@ def test_the_peak_of_each_hour_over_what_a_member_does() -> None:
     assert advice.members[4:] == (None,) * 20, "hours that were never seen"
     assert advice.learnt == "busy"
     assert advice.queues_to_add == 0
-    assert advice.why == "up to 300 a second come in, and a member does 100 a second"
+    assert advice.why == "up to 300 per second come in, and a member does 100 per second"
 
 
 def test_uneven_shares_are_rounded_up_as_the_autoscaler_does() -> None:
@@ -51,7 +51,7 @@ def test_members_that_were_never_busy_are_not_asked_for_more_than_kept_up() -> N
     advice = recommend(group(shown_rate=20.0, hours=(hour(100, members=3),) * 24))
     assert advice.learnt == "shown"
     assert set(advice.needed) == {3}, "by their rate it would be 7, but 3 kept up"
-    assert "a member does at least 20 a second" in advice.why
+    assert "a member does at least 20 per second" in advice.why
 
 
 def test_a_few_busy_windows_may_be_a_restart_and_teach_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rocketfleet.base.counting import counted
 from rocketfleet.spark.analytics.figures import HOURS
 from rocketfleet.spark.analytics.report.svg import Scale, box, picture, place, rule, text, value_ticks
 from rocketfleet.spark.analytics.wording import number
@@ -25,8 +26,8 @@ def queue_bars(queues: Sequence[QueueTotal], stuck: Collection[str]) -> str:
     rates = [queue.produce_rate or 0.0 for queue in queues]
     parts = [
         *_bars(queues, lags, 8, 88, "bar lag", "messages waited on average", stuck),
-        *_bars(queues, rates, 104, HEIGHT - 22, "bar in", "a second came in", ()),
-        text(_LEFT, HEIGHT - 6, f"{len(queues)} queues; dashed: an even share"),
+        *_bars(queues, rates, 104, HEIGHT - 22, "bar in", "per second came in", ()),
+        text(_LEFT, HEIGHT - 6, f"{counted(len(queues), 'queue')}; dashed: an even share"),
     ]
     return picture(WIDTH, HEIGHT, "Each queue's lag, and what came into it", *parts)
 
@@ -76,7 +77,7 @@ def member_bars(group: GroupFigures, advice: Recommendation) -> str:
         if many is None or needed is None:
             continue
         left = _LEFT + hour * cell + 1
-        words = f"{hour:02d}:00 – {many} members"
+        words = f"{hour:02d}:00 – {counted(many, 'member')}"
         parts.append(box(left, y(many), cell - 2, y(0) - y(many), "bar advice", words))
         if needed > advice.queues:
             lacking = f"{hour:02d}:00 – {needed} members, if there were as many queues"

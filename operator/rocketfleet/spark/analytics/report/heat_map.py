@@ -17,7 +17,7 @@ _FAINTEST: Final = 0.08
 
 
 def days_by_hour(hourly: Mapping[date, Mapping[int, float]]) -> str:
-    """Messages a second that came, by day and hour; the last days where there are many."""
+    """Messages per second that came, by day and hour; the last days where there are many."""
     days = sorted(hourly)[-MOST_DAYS:]
     most = max((value for day in days for value in hourly[day].values()), default=0.0)
     rows = [(f"{day:%a} {day.day}", [hourly[day].get(hour) for hour in range(HOURS)], most) for day in days]
@@ -51,10 +51,10 @@ def _map(
             kind, extra, words = "cell none", "", "not seen"
             if value is not None:
                 share = value / most if most > 0 else 0.0
-                kind, words = "cell", f"{number(value)} a second"
+                kind, words = "cell", f"{number(value)} per second"
                 extra = f' fill-opacity="{_FAINTEST + (1 - _FAINTEST) * share:.2f}"'
             place = left + hour * cell
             parts.append(box(place, top, cell - 2, height - 2, kind, f"{title} {hour:02d}:00 – {words}", extra))
     foot = 4 + len(rows) * height
     parts += [text(left + hour * cell, foot + 13, f"{hour:02d}") for hour in range(0, HOURS, 3)]
-    return picture(width, foot + 18, "Messages a second by the hour of the day, in UTC", *parts)
+    return picture(width, foot + 18, "Messages per second by the hour of the day, in UTC", *parts)

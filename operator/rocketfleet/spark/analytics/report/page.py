@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from rocketfleet.base.counting import counted
 from rocketfleet.spark.analytics.findings import Weight, findings
 from rocketfleet.spark.analytics.report.bars import member_bars, queue_bars
 from rocketfleet.spark.analytics.report.heat_map import days_by_hour, groups_by_hour
 from rocketfleet.spark.analytics.report.style import CSS
 from rocketfleet.spark.analytics.report.svg import safe
 from rocketfleet.spark.analytics.report.time_charts import lag_chart, rate_chart, sparkline
-from rocketfleet.spark.analytics.wording import NONE, moment, number, plural, span
+from rocketfleet.spark.analytics.wording import NONE, moment, number, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,10 +84,11 @@ def _drain(group: GroupFigures) -> str:
 
 def _head(analysis: Analysis, found: Sequence[Finding]) -> str:
     bad = len({one.key for one in found if one.weight >= Weight.WARNING})
-    verdict = f"{plural(bad, 'group')} {'needs' if bad == 1 else 'need'} a look" if bad else "All groups are well"
+    verdict = f"{counted(bad, 'group needs', 'groups need')} a look" if bad else "All groups are well"
     queues = sum(group.queues for group in analysis.groups)
     period = f"{moment(analysis.since)} to {moment(analysis.until)} UTC"
-    size = f"{plural(len(analysis.groups), 'group')}, {plural(queues, 'queue')}, {number(analysis.samples)} samples"
+    groups, many = counted(len(analysis.groups), "group", grouped=True), counted(queues, "queue", grouped=True)
+    size = f"{groups}, {many}, {number(analysis.samples)} samples"
     items = "".join(
         f'<li class="{_KINDS[one.weight]}"><b>{safe(one.key.group)}</b> · {safe(one.sentence)}</li>'
         for one in found[:MOST_FINDINGS]
@@ -220,7 +222,7 @@ def _group(
         (_drain(group), "until drained"),
         (span(group.seconds_p95), "p95 wait"),
         (number(group.lag_p95), "p95 lag"),
-        (f"{number(group.produce_rate)} / {number(group.consume_rate)}", "in / out a second"),
+        (f"{number(group.produce_rate)} / {number(group.consume_rate)}", "in / out per second"),
         (f"{group.members} / {group.queues}", "members / queues"),
     )
     shown = "".join(f"<div><b>{safe(value)}</b><span>{safe(label)}</span></div>" for value, label in tiles)
@@ -247,7 +249,7 @@ def _group(
         f"<span class='soft'>{safe(group.key.cluster)}</span>{badges}</header>"
         f"<div class='tiles'>{shown}</div>{sentences}"
         f"<div class='chart'><h3>Messages waiting</h3>{lag_chart(detail.points, *frame)}</div>"
-        f"<div class='chart'><h3>Messages a second {_key(('in', 'in'), ('out', 'out'))}</h3>{rates}</div>"
+        f"<div class='chart'><h3>Messages per second {_key(('in', 'in'), ('out', 'out'))}</h3>{rates}</div>"
         f"<div class='charts'>{charts}</div>{needs}</section>"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rocketfleet.base.counting import counted
 from rocketfleet.spark.analytics.report.svg import (
     Scale,
     area,
@@ -56,7 +57,7 @@ def rate_chart(points: Sequence[Point], since: float, until: float, step: int) -
         f'<path d="{line(went, x, y)}" class="out-line"/>',
         *_pointed_at(points, step, x, RATE_HEIGHT, _rate_words),
     ]
-    return picture(WIDTH, RATE_HEIGHT, f"Messages a second, up to {number(most)}", *parts)
+    return picture(WIDTH, RATE_HEIGHT, f"Messages per second, up to {number(most)}", *parts)
 
 
 def sparkline(points: Sequence[Point], since: float, until: float) -> str:
@@ -92,8 +93,8 @@ def _pointed_at(points: Sequence[Point], step: int, x: Scale, height: int, words
 
 def _lag_words(point: Point) -> str:
     oldest = "" if point.seconds is None else f", the oldest for {span(point.seconds)}"
-    return f"{moment(point.at)}: {number(point.lag)} waited{oldest}; {point.members} members"
+    return f"{moment(point.at)}: {number(point.lag)} waited{oldest}; {counted(point.members, 'member')}"
 
 
 def _rate_words(point: Point) -> str:
-    return f"{moment(point.at)}: {number(point.produce_rate)} in, {number(point.consume_rate)} out, a second"
+    return f"{moment(point.at)}: {number(point.produce_rate)} in, {number(point.consume_rate)} out, per second"

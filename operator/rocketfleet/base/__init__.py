@@ -1,0 +1,5 @@
+"""What every package may use and none owns. Imports nothing of ours.
+
+`clock.py` (the clock of leases), `backoff.py`, `processes.py` (a process that is found again with certainty),
+`timestamps.py` (as Kubernetes writes them), `counting.py` (a number and its noun), `settings_error.py`.
+"""

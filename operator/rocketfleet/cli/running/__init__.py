@@ -1,0 +1,1 @@
+"""The parts of `rocketfleet run`: its screen, and what it wrote down."""

@@ -1,0 +1,1 @@
+"""The parts of `rocketfleet send`: lines, pace, delivery, progress."""

@@ -1,0 +1,340 @@
+"""The lag of all groups between their passes: what is new in it, what that means for each, and whom to wake.
+
+The monitor reads figures in its own time, a pass comes when there is something to do. Here the two meet. When figures
+are new, the rules' verdict is compared with the last one and the autoscaler asked; a group is woken only if a pass
+would now do, or tell, something else than before. A pass notes what it knows and the figures do not: the replicas that
+are wanted and ready, and who owns which queue.
+
+All of it is memory. Whoever leads next goes on from the status: the replicas, what was learnt, the last state.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.names import OFFSETS_MOVED
+from rocketfleet.api.status import MOST_DECISIONS, Lag, Scaling, ScalingDecision
+from rocketfleet.autoscale.decide import Decision, decide
+from rocketfleet.autoscale.history import History
+from rocketfleet.autoscale.policy import Policy
+from rocketfleet.controller.lag.scaling import (
+    Meter,
+    event_of,
+    first_history,
+    longest_window,
+    noted,
+    policy_of,
+    sample_of,
+    scaling_status,
+)
+from rocketfleet.controller.lag.work_meter import WorkMeter
+from rocketfleet.controller.planning.actions import Event
+from rocketfleet.controller.planning.snapshot import Ownership, Snapshot
+from rocketfleet.controller.planning.wanted import queues_to_own
+from rocketfleet.controller.reporting.conditions import Verdict
+from rocketfleet.controller.reporting.lag_health import (
+    findings_of,
+    in_words,
+    lag_events,
+    lag_of_members,
+    lag_status,
+    lag_verdict,
+    remembered,
+)
+from rocketfleet.lag.figures import GroupLag, Work
+from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, State
+from rocketfleet.lag.target import Target
+from rocketfleet.wire.queue import MessageQueue
+
+_log = logging.getLogger(__name__)
+Key = tuple[str, str]
+POLLS = 5  # looks for new figures in the time between two sweeps
+MOST_EVENTS = 20
+REWORD_SECONDS = 60.0  # a sentence with figures in it is true for about so long
+BREATH = 50  # groups that are judged before others get a turn
+
+
+class Monitor(Protocol):
+    """As much of the LagMonitor as is used here."""
+
+    def follow(self, key: Key, target: Target) -> None: ...
+    def forget(self, key: Key) -> None: ...
+    def latest(self, key: Key) -> GroupLag | None: ...
+    def verdict(self, key: Key) -> GroupVerdict: ...
+    def note_owners(self, key: Key, owners: Mapping[MessageQueue, str]) -> None: ...
+    def note_reset(self, key: Key, now: float) -> None: ...
+    def note_rest(self, key: Key, resting: bool) -> None: ...
+    def note_work(self, key: Key, work: Work | None) -> None: ...
+    async def run(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LagView:
+    """What a pass is told. None is not known, or not ours to say."""
+
+    advised: int | None = None
+    health: Verdict | None = None
+    lag: Lag | None = None
+    members: Mapping[str, int] = field(default_factory=dict)  # client id → messages
+    scaling: Scaling | None = None
+
+
+@dataclass(slots=True)
+class _Watched:
+    uid: str
+    resting: bool = False  # suspended, or on its way out: nobody expects it to consume
+    policy: Policy | None = None
+    history: History = field(default_factory=lambda: History(0))
+    meter: Meter = field(default_factory=Meter)
+    work: WorkMeter = field(default_factory=WorkMeter)
+    desired: int = 0
+    ready: int = 0
+    queues: int | None = None
+    moved: str | None = None  # the last time that somebody moved the offsets by hand
+    figures: GroupLag | None = None
+    state: State | None = None
+    findings: frozenset[State] = frozenset()  # beside the worst, which is the state
+    told: frozenset[State] = frozenset()  # in events
+    to_confirm: int = 0  # looks for which a state out of the status is believed
+    sentence: str = ""
+    worded: float = 0.0  # when that sentence was made
+    decision: Decision | None = None
+    decisions: list[ScalingDecision] = field(default_factory=list)  # newest first
+    events: list[Event] = field(default_factory=list)  # to be told in the next pass
+
+
+class LagWatch:
+    """One for all groups that this process looks after. `wake` is called with a group that wants a pass."""
+
+    def __init__(
+        self, monitor: Monitor, interval: float, wake: Callable[[Key], None], clock: Callable[[], float]
+    ) -> None:
+        self._monitor = monitor
+        self._interval = interval
+        self._wake = wake
+        self._clock = clock
+        self._groups: dict[Key, _Watched] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to read, and to look for what is new."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._monitor.run(), name="read lag"),
+            loop.create_task(self._poll(), name="judge lag"),
+        ]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks = []
+
+    def forget(self, key: Key) -> None:
+        self._groups.pop(key, None)
+        self._monitor.forget(key)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    # -- a pass -------------------------------------------------------------------------------------------------------
+
+    def look(
+        self,
+        group: ConsumerGroup,
+        target: Target | None,
+        snapshot: Snapshot,
+        now: float,
+        work: Mapping[str, Work] | None = None,
+    ) -> LagView:
+        """What is known of a group's lag, and how many replicas it calls for. Watches it from now on. `work` is what
+        each member says of its handlers.
+        """
+        watched = self._groups.get(group.key)
+        if watched is not None and watched.uid != group.metadata.uid:
+            self.forget(group.key)  # it was deleted and made again
+            watched = None
+        if watched is None:
+            watched = self._groups[group.key] = _begin(group)
+        if target is not None:
+            self._monitor.follow(group.key, target)
+        self._follow_rest(watched, group, now)
+        moved = group.metadata.annotations.get(OFFSETS_MOVED)
+        if moved != watched.moved:
+            watched.moved = moved
+            self._begin_anew(watched, group.key, now)
+        if group.spec.engine.is_ours:
+            watched.work = watched.work.after(work or {})
+            self._monitor.note_work(group.key, watched.work.total)
+        else:  # its members do not say
+            watched.work = WorkMeter()
+            self._monitor.note_work(group.key, None)
+        queues = queues_to_own(group, snapshot)
+        if queues is not None:
+            watched.queues = len(queues)
+        self._follow_policy(watched, group, snapshot.last_desired, now)
+        if snapshot.ownership is not None:
+            self._monitor.note_owners(group.key, _owners(snapshot.ownership))
+        self._take_in(group.key, watched, now)
+        return _view(watched, group, snapshot.ownership)
+
+    def note_replicas(self, key: Key, desired: int, ready: int) -> None:
+        """What a pass wants, and has."""
+        watched = self._groups.get(key)
+        if watched is not None:
+            watched.desired, watched.ready = desired, ready
+
+    def events(self, key: Key) -> list[Event]:
+        """What there is to tell. It counts as told once `told` is called."""
+        watched = self._groups.get(key)
+        return [] if watched is None else list(watched.events)
+
+    def told(self, key: Key, count: int) -> None:
+        watched = self._groups.get(key)
+        if watched is not None:
+            del watched.events[:count]
+
+    def latest(self, key: Key) -> GroupLag | None:
+        """The figures as they are."""
+        return self._monitor.latest(key)
+
+    # -- what is new --------------------------------------------------------------------------------------------------
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval / POLLS)
+            for number, (key, watched) in enumerate(list(self._groups.items())):
+                if number % BREATH == BREATH - 1:
+                    await asyncio.sleep(0)  # a thousand at once would hold up all else for a quarter of a second
+                try:
+                    if self._take_in(key, watched, self._clock()):
+                        self._wake(key)
+                except Exception:
+                    _log.exception("%s: the lag could not be judged", "/".join(key))
+            self.polled()
+
+    def polled(self) -> None:
+        """For tests: a round is over."""
+
+    def _take_in(self, key: Key, watched: _Watched, now: float) -> bool:
+        """Draw conclusions from figures that are new. Says whether a pass has something to do or to tell."""
+        figures = self._monitor.latest(key)
+        if figures is None or figures is watched.figures:
+            return False
+        watched.figures = figures
+        changed = self._judge(key, watched, now)
+        if watched.policy is not None:
+            watched.meter = watched.meter.after(figures.queues)
+            if not watched.resting:
+                sample = sample_of(figures, watched.meter, watched.desired, watched.ready, watched.queues)
+                watched.history = watched.history.add(sample, longest_window(watched.policy))
+                changed = self._decide(watched, now) or changed
+        return changed
+
+    def _judge(self, key: Key, watched: _Watched, now: float) -> bool:
+        """Whether the rules say something else than before. A sentence with figures in it is made anew now and then."""
+        verdict = self._monitor.verdict(key)
+        if watched.to_confirm > 0 and verdict.state in (State.OK, State.UNKNOWN):
+            watched.to_confirm -= 1  # whoever led before us had seen more than we have yet
+            return False
+        watched.to_confirm = 0
+        if verdict.early and watched.findings:
+            return False  # members have come anew: that nothing is found yet does not mean that all is well
+        findings, sentence = findings_of(verdict), in_words(verdict)
+        if verdict.state is watched.state and findings.keys() == watched.findings:
+            recent = verdict.state is not State.OK and now - watched.worded < REWORD_SECONDS
+            if recent or sentence == watched.sentence:
+                return False
+            watched.sentence, watched.worded = sentence, now
+            return True
+        watched.state, watched.findings = verdict.state, frozenset(findings)
+        watched.sentence, watched.worded = sentence, now
+        if verdict.state is not State.UNKNOWN and not watched.resting:  # UNKNOWN is neither better nor worse
+            events = lag_events(watched.told, findings, verdict.sentence)
+            watched.events = [*watched.events, *events][-MOST_EVENTS:]
+            watched.told = watched.findings
+        return True
+
+    def _follow_rest(self, watched: _Watched, group: ConsumerGroup, now: float) -> None:
+        """A rest ends what was told, and what came in during it is not held against the group when it goes on."""
+        before = watched.resting
+        watched.resting = group.spec.suspend or group.metadata.deletion_timestamp is not None
+        self._monitor.note_rest(group.key, watched.resting)
+        if watched.resting and not before:
+            _acquit(watched)
+        elif before and not watched.resting:
+            self._begin_anew(watched, group.key, now)
+
+    def _begin_anew(self, watched: _Watched, key: Key, now: float) -> None:
+        """Hold nothing against the group that was before, neither figures nor what was made of them."""
+        self._monitor.note_reset(key, now)
+        _acquit(watched)
+
+    def _follow_policy(self, watched: _Watched, group: ConsumerGroup, last_desired: int | None, now: float) -> None:
+        """Go by the manifest as it is now. One that is new, or goes on after a rest, begins with no samples."""
+        policy = policy_of(group, self._interval)
+        before, watched.policy = watched.policy, policy
+        if policy is None:
+            watched.decision, watched.meter = None, Meter()
+            return
+        if before is None:
+            watched.history = first_history(group, policy, last_desired)
+        if watched.resting:
+            watched.history = History(watched.history.replicas, mind=watched.history.mind)
+        elif policy != before:
+            self._decide(watched, now)
+
+    def _decide(self, watched: _Watched, now: float) -> bool:
+        """Ask the autoscaler. Says whether it wants something else than before."""
+        assert watched.policy is not None
+        decision = decide(watched.policy, watched.history, now)
+        before, watched.decision = watched.decision, decision
+        watched.history = History(decision.replicas, watched.history.samples, decision.mind)
+        if decision.changes:
+            watched.decisions = [noted(decision), *watched.decisions][:MOST_DECISIONS]
+            watched.events = [*watched.events, event_of(decision)][-MOST_EVENTS:]
+        return decision.changes or (before is not None and before.reason is not decision.reason)
+
+
+def _view(watched: _Watched, group: ConsumerGroup, ownership: Ownership | None) -> LagView:
+    figures, decision = watched.figures, watched.decision
+    return LagView(
+        advised=None if watched.policy is None else watched.history.replicas,
+        health=lag_verdict(group, watched.state, watched.sentence),
+        lag=None if figures is None else lag_status(figures, watched.state),
+        members={} if figures is None else lag_of_members(figures, ownership),
+        scaling=None if decision is None else scaling_status(decision, watched.decisions),
+    )
+
+
+def _begin(group: ConsumerGroup) -> _Watched:
+    """What the status still knows of former times."""
+    status = group.status
+    watched = _Watched(group.metadata.uid, moved=group.metadata.annotations.get(OFFSETS_MOVED))
+    before = None if status is None else remembered(status)
+    if before is not None:
+        watched.state, watched.sentence = before
+        if watched.state not in (State.OK, State.UNKNOWN):
+            watched.findings = watched.told = frozenset({watched.state})
+            watched.to_confirm = DEFAULT_LIMITS.moments
+    if status is not None and status.autoscaling is not None:
+        watched.decisions = list(status.autoscaling.decisions or ())
+    return watched
+
+
+def _acquit(watched: _Watched) -> None:
+    """What was made of the figures so far no longer counts."""
+    watched.state, watched.sentence, watched.to_confirm = None, "", 0
+    watched.findings = watched.told = frozenset()
+
+
+def _owners(ownership: Ownership) -> dict[MessageQueue, str]:
+    return {queue: next(iter(them)) for queue, them in ownership.owners.items() if len(them) == 1}

@@ -1,0 +1,4 @@
+"""What people and programs are told of a group: status, conditions, one word. Pure.
+
+Read `status.py` and `conditions.py`; the others are one part each.
+"""

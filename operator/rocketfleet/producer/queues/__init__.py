@@ -1,0 +1,4 @@
+"""Which queue a message goes to.
+
+`publishing.py` (the writable queues), `choice.py`, `sharding.py`, `faults.py`, `absence.py`.
+"""

@@ -1,0 +1,380 @@
+"""The ownership tables, walked through completely: a queue's life is a path through them, and every path must keep the
+promises.
+
+The walk remembers what a broker and a reader of the code would: whether a window is open, whether it is on hold, how
+often the lock was granted since it was last doubted, whether its offset was looked at. There are few such situations,
+so all of them are visited.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocketfleet.consumer.handover.ownership import (
+    CONFIRM_APART,
+    IGNORED,
+    LEASE_MARGIN,
+    LOCK,
+    TABLE,
+    Effect,
+    Event,
+    ImpossibleEventError,
+    Lock,
+    News,
+    Ownership,
+    State,
+    lease_until,
+    nobody_else_had_it,
+    step,
+)
+
+WITH_A_WINDOW = {State.OWNED, State.STANDBY, State.LEAVING, State.SETTLING}
+LEAVING = {State.LEAVING, State.SETTLING, State.RELEASING, State.GONE}
+DOUBTS = {Lock.DOUBTED, Lock.CONFIRMED_ONCE, Lock.CHECKING}
+WANTED = Ownership(State.WANTED, Lock.NONE)
+OWNED = Ownership(State.OWNED, Lock.HELD)
+
+
+# Who looks at the state before it says so; and the end of a task that only one state has.
+IMPOSSIBLE = {
+    *((state, Event.NO_MASTER) for state in (State.WANTED, State.STANDBY)),
+    *((state, Event.MASTER_BACK) for state in (State.WANTED, State.OWNED, State.LEAVING, State.SETTLING)),
+    *((state, Event.SETTLED) for state in (State.WANTED, State.OWNED, State.STANDBY, State.SETTLING)),
+    *((state, Event.PERSISTED) for state in (State.WANTED, State.OWNED, State.STANDBY, State.LEAVING)),
+    *((state, Event.UNLOCKED) for state in (State.WANTED, State.OWNED, State.STANDBY, State.LEAVING, State.SETTLING)),
+}
+
+
+def possible(now: Ownership, events: Iterable[Event] = Event) -> list[Event]:
+    return [event for event in events if (now.state, event) not in IMPOSSIBLE]
+
+
+@dataclass(frozen=True)
+class Life:
+    """What has become of a queue so far."""
+
+    now: Ownership = WANTED
+    window: bool = False  # a window is open: pulled, delivered, committed
+    on_hold: bool = False
+    doubted: bool = False  # since the last grant that counted
+    grants: int = 0  # since the lock was last doubted, two at most
+    checking: bool = False  # the offset is being looked at, since the second of them
+    left: bool = False  # asked to leave, and wound down
+    unlocked: bool = False
+
+
+def live(life: Life, event: Event) -> Life:
+    """One step; raises an AssertionError where a promise is broken."""
+    before, (now, effects) = life.now, step(life.now, event)
+    life = replace(life, now=now)
+    if event in (Event.LAPSED, Event.INTERRUPTED, Event.NO_MASTER) and before.lock is not Lock.NONE:
+        life = replace(life, doubted=True, grants=0, checking=False)
+    elif event is Event.GRANTED and life.doubted and before.state is not State.STANDBY:
+        life = replace(life, grants=min(2, life.grants + 1))
+    for effect in effects:
+        life = carry_out(life, effect, event, before)
+    check(life, before, event)
+    return life
+
+
+def carry_out(life: Life, effect: Effect, event: Event, before: Ownership) -> Life:
+    if effect is Effect.START:
+        assert event in (Event.GRANTED, Event.OVERTAKEN), "a window opens only under the lock"
+        assert life.now == OWNED
+        assert not life.window
+        return replace(life, window=True, on_hold=False, doubted=False, grants=0, checking=False)
+    if effect is Effect.EXTEND:
+        assert life.window, "there is nothing to extend"
+        assert life.now.lock is Lock.HELD
+        if event is Event.GRANTED:
+            assert not life.doubted, "a doubt is not settled by one grant"
+        return replace(life, on_hold=False, doubted=False, grants=0, checking=False)
+    if effect is Effect.RESUME:
+        assert life.window
+        assert life.on_hold
+        assert life.checking, "nothing goes on before the stored offset was looked at"
+        assert life.grants == 2, "nor before two grants"
+        assert not life.left
+        return replace(life, on_hold=False, doubted=False, grants=0, checking=False)
+    if effect is Effect.HOLD:
+        assert life.window
+        return replace(life, on_hold=True)
+    if effect is Effect.CHECK:
+        assert life.on_hold
+        assert life.grants == 2
+        assert not life.checking, "one look at a time"
+        return replace(life, checking=True)
+    if effect is Effect.GO_ON:
+        assert event is Event.NO_MASTER
+        assert life.window
+        assert not life.left
+        return replace(life, on_hold=False)
+    if effect is Effect.ABANDON:
+        assert life.window, "nothing is abandoned that is not open"
+        assert event in (Event.REFUSED, Event.OVERTAKEN), "a doubt alone throws nothing away"
+        return replace(life, window=False, on_hold=False, checking=False)
+    if effect is Effect.WIND_DOWN:
+        assert life.window, "nothing is committed without a START since the last ABANDON"
+        assert not life.left
+        return replace(life, left=True)
+    if effect is Effect.PERSIST:
+        assert life.window
+        assert life.left
+        return life
+    assert effect is Effect.UNLOCK
+    assert life.now == (State.RELEASING, Lock.NONE)
+    assert not life.unlocked, "once: the shell tries it until it is answered"
+    return replace(life, unlocked=True, window=False, on_hold=False, checking=False)
+
+
+def check(life: Life, before: Ownership, event: Event) -> None:
+    now = life.now
+    assert life.window == (now.state in WITH_A_WINDOW)
+    if now.state in (State.WANTED, State.RELEASING, State.GONE):
+        assert now.lock is Lock.NONE
+    else:
+        assert now.lock is not Lock.NONE
+    if now.state is State.STANDBY:
+        assert now.lock in DOUBTS, "without a master there is nobody whose word holds"
+    elif now.lock in DOUBTS:
+        assert life.on_hold, "a doubtful lock neither begins nor commits"
+    elif now.lock is Lock.HELD:
+        assert not life.on_hold
+        assert not life.doubted
+    assert (now.lock is Lock.CHECKING) == life.checking, "who waits for a look has asked for one"
+    if now.lock is Lock.HELD and before.lock is not Lock.HELD:
+        assert before.lock is Lock.CHECKING or before == WANTED
+    if life.left:
+        assert now.state in LEAVING
+    if now.state is State.GONE and before.state is not State.GONE:
+        assert life.unlocked or event is Event.REFUSED, "who leaves with the lock gives it back"
+
+
+def all_lives() -> set[Life]:
+    seen, todo = {Life()}, deque([Life()])
+    while todo:
+        life = todo.popleft()
+        for event in possible(life.now):
+            following = live(life, event)
+            if following not in seen:
+                seen.add(following)
+                todo.append(following)
+    return seen
+
+
+def reachable() -> set[Ownership]:
+    return {life.now for life in all_lives()}
+
+
+def test_every_path_keeps_the_promises() -> None:
+    lives = all_lives()
+    assert {life.now.state for life in lives} == set(State), "every state can be reached"
+    assert {life.now.lock for life in lives} == set(Lock)
+
+
+@given(st.lists(st.sampled_from(Event), max_size=60))
+def test_random_walks(events: list[Event]) -> None:
+    life = Life()
+    for event in events:
+        if event in possible(life.now):
+            life = live(life, event)
+
+
+def walk(*events: Event, start: Ownership = OWNED) -> tuple[Ownership, list[Effect]]:
+    now, path = start, list[Effect]()
+    for event in events:
+        now, effects = step(now, event)
+        path.extend(effects)
+    return now, path
+
+
+@pytest.mark.parametrize("lock", Lock)
+def test_a_queue_that_is_gone_stays_gone_and_does_nothing(lock: Lock) -> None:
+    for event in Event:
+        assert step(Ownership(State.GONE, lock), event) == (Ownership(State.GONE, Lock.NONE), ())
+
+
+def test_from_everywhere_there_is_a_way_out_without_the_brokers_help() -> None:
+    """Only with what happens by itself: being told to stop, handlers ending, and time running out."""
+    ours = (Event.STOPPING, Event.SETTLED, Event.PERSISTED, Event.LAPSED, Event.UNLOCKED)
+    for start in reachable():
+        seen, todo = {start}, deque([start])
+        while todo:
+            now = todo.popleft()
+            for event in possible(now, ours):
+                following, _ = step(now, event)
+                if following not in seen:
+                    seen.add(following)
+                    todo.append(following)
+        assert State.GONE in {now.state for now in seen}, start
+
+
+def test_from_everywhere_but_without_a_master_being_unallocated_is_a_way_out_too() -> None:
+    for start in reachable() - {Ownership(State.STANDBY, lock) for lock in DOUBTS}:
+        now = start
+        for event in (Event.UNALLOCATED, Event.SETTLED, Event.PERSISTED, Event.UNLOCKED):
+            if event in possible(now):
+                now, _ = step(now, event)
+        assert now.state is State.GONE, start
+
+
+def test_a_refused_lock_ends_delivery_in_every_state_that_has_it() -> None:
+    for start in reachable():
+        if start.state in WITH_A_WINDOW:
+            following, effects = step(start, Event.REFUSED)
+            assert following.state is (State.GONE if start.state in LEAVING else State.WANTED)
+            assert effects == (Effect.ABANDON,)
+
+
+@pytest.mark.parametrize("event", [Event.INTERRUPTED, Event.LAPSED])
+def test_a_doubtful_lock_is_trusted_again_only_after_two_grants_and_a_look_at_the_offset(event: Event) -> None:
+    assert walk(event) == (Ownership(State.OWNED, Lock.DOUBTED), [Effect.HOLD])
+    now, path = walk(event, Event.GRANTED)
+    assert (now.lock, path) == (Lock.CONFIRMED_ONCE, [Effect.HOLD])
+    for again in (Event.INTERRUPTED, Event.LAPSED):
+        assert step(now, again) == (Ownership(State.OWNED, Lock.DOUBTED), ()), "the count starts anew"
+    now, path = walk(event, Event.GRANTED, Event.GRANTED)
+    assert (now.lock, path) == (Lock.CHECKING, [Effect.HOLD, Effect.CHECK])
+    assert step(now, Event.GRANTED) == (now, ()), "renewed while the offset is being read"
+    assert step(now, Event.UNCHANGED) == (OWNED, (Effect.RESUME,))
+    for again in (Event.INTERRUPTED, Event.LAPSED):
+        assert step(now, again) == (Ownership(State.OWNED, Lock.DOUBTED), ()), "the look came to nothing"
+
+
+def test_a_queue_that_somebody_else_had_meanwhile_starts_anew() -> None:
+    now, path = walk(Event.LAPSED, Event.GRANTED, Event.GRANTED, Event.OVERTAKEN)
+    assert now == OWNED
+    assert path == [Effect.HOLD, Effect.CHECK, Effect.ABANDON, Effect.START]
+
+
+def test_a_look_at_the_offset_that_comes_too_late_says_nothing() -> None:
+    for start in reachable():
+        if start.lock is not Lock.CHECKING:
+            for late in (Event.UNCHANGED, Event.OVERTAKEN):
+                assert step(start, late) == (start, ())
+
+
+def test_leaving_is_wind_down_then_persist_then_unlock() -> None:
+    for event in (Event.UNALLOCATED, Event.STOPPING):
+        now, path = walk(event, event, Event.SETTLED, Event.PERSISTED)
+        assert now.state is State.RELEASING, "until the broker has answered"
+        assert path == [Effect.WIND_DOWN, Effect.PERSIST, Effect.UNLOCK]
+        assert step(now, Event.UNLOCKED) == (Ownership(State.GONE, Lock.NONE), ())
+
+
+def test_a_doubt_while_leaving_is_settled_as_any_other_and_then_persisted() -> None:
+    doubtful, path = walk(Event.UNALLOCATED, Event.INTERRUPTED, Event.SETTLED)
+    assert doubtful == (State.SETTLING, Lock.DOUBTED)
+    assert path == [Effect.WIND_DOWN, Effect.HOLD, Effect.PERSIST]
+    now, path = walk(Event.GRANTED, Event.GRANTED, Event.UNCHANGED, Event.PERSISTED, start=doubtful)
+    assert now.state is State.RELEASING
+    assert path == [Effect.CHECK, Effect.EXTEND, Effect.UNLOCK]
+    now, path = walk(Event.GRANTED, Event.GRANTED, Event.OVERTAKEN, start=doubtful)
+    assert now.state is State.RELEASING
+    assert path == [Effect.CHECK, Effect.ABANDON, Effect.UNLOCK], "what is somebody else's is not committed"
+
+
+def test_a_wish_that_is_withdrawn_gives_back_what_may_still_be_granted() -> None:
+    for event in (Event.UNALLOCATED, Event.STOPPING):
+        assert step(WANTED, event) == (Ownership(State.RELEASING, Lock.NONE), (Effect.UNLOCK,))
+
+
+def test_while_a_lock_is_given_back_nothing_about_it_counts() -> None:
+    releasing = Ownership(State.RELEASING, Lock.NONE)
+    for event in set(Event) - {Event.UNLOCKED}:
+        assert step(releasing, event) == (releasing, ())
+
+
+def test_without_a_master_the_queue_goes_on_and_is_believed_afterwards_as_after_any_doubt() -> None:
+    now, path = walk(Event.NO_MASTER)
+    assert now.state is State.STANDBY
+    assert path == [Effect.GO_ON]
+    assert step(now, Event.UNALLOCATED) == (now, ()), "nobody else can have it now"
+    now, path = walk(Event.MASTER_BACK, start=now)
+    assert now == (State.OWNED, Lock.DOUBTED)
+    assert path == [Effect.HOLD]
+    assert walk(Event.GRANTED, Event.GRANTED, Event.UNCHANGED, start=now)[0] == OWNED
+
+
+def test_an_answer_of_the_old_master_does_not_count_once_there_is_none() -> None:
+    standby, _ = walk(Event.NO_MASTER)
+    assert walk(Event.GRANTED, Event.GRANTED, Event.GRANTED, start=standby) == (standby, [])
+
+
+def test_without_a_master_who_stops_winds_down_on_hold() -> None:
+    now, path = walk(Event.NO_MASTER, Event.STOPPING)
+    assert now == (State.LEAVING, Lock.DOUBTED)
+    assert path == [Effect.GO_ON, Effect.HOLD, Effect.WIND_DOWN]
+
+
+def test_what_is_ignored_changes_nothing() -> None:
+    for now in reachable():
+        for event in Event:
+            if (now.state, event) in IGNORED:
+                assert step(now, event) == (now, ())
+
+
+def test_an_event_that_cannot_happen_is_an_error() -> None:
+    found = set()
+    for now in reachable():
+        for event in Event:
+            try:
+                step(now, event)
+            except ImpossibleEventError:
+                found.add((now.state, event))
+    assert found == IMPOSSIBLE
+
+
+def test_every_event_is_accounted_for_in_every_state() -> None:
+    """A transition, ignored for a reason, or impossible; and not two of these."""
+    locks = {state: {now.lock for now in reachable() if now.state is state} for state in State}
+    for state in State:
+        for event in Event:
+            believed = any((lock, event) in LOCK for lock in locks[state])
+            moves = (state, event) in TABLE or (believed and (state, event) not in IGNORED)
+            ignored, impossible = (state, event) in IGNORED, (state, event) in IMPOSSIBLE
+            assert [moves, ignored, impossible].count(True) == 1, (state, event)
+
+
+def test_the_table_says_something_about_every_event_of_a_lock() -> None:
+    for lock in Lock:
+        for event in (
+            *(Event.GRANTED, Event.REFUSED, Event.LAPSED, Event.INTERRUPTED),
+            *(Event.UNCHANGED, Event.OVERTAKEN),
+        ):
+            assert (lock, event) in LOCK
+
+
+def test_whatever_becomes_of_a_lock_is_seen_to_in_every_state_with_a_window() -> None:
+    for state in (State.OWNED, State.LEAVING, State.SETTLING):
+        for news in set(News) - {News.NOTHING, News.GAINED}:
+            assert (state, news) in TABLE
+
+
+@given(st.floats(0, 1e9), st.floats(0.1, 1e4))
+def test_a_lease_ends_before_the_brokers_lock_does(requested_at: float, lives: float) -> None:
+    end = lease_until(requested_at, lives)
+    assert requested_at < end < requested_at + lives
+    assert end - requested_at >= lives * 0.74
+
+
+def test_the_usual_lease() -> None:
+    assert lease_until(100.0, 60.0) == 160.0 - LEASE_MARGIN
+    assert CONFIRM_APART < LEASE_MARGIN
+
+
+@given(st.integers(0, 1000), st.integers(-1, 1000))
+def test_an_offset_is_somebody_elses_only_if_it_is_beyond_all_that_we_sent(stored: int, sent: int) -> None:
+    assert nobody_else_had_it(stored, sent) == (stored <= sent)
+    assert nobody_else_had_it(None, sent), "forgotten"
+
+
+@pytest.mark.parametrize("start", [WANTED, OWNED])
+def test_asking_to_leave_twice_is_asking_once(start: Ownership) -> None:
+    once, _ = step(start, Event.UNALLOCATED)
+    assert step(once, Event.UNALLOCATED) == (once, ())
+    assert step(once, Event.STOPPING) == (once, ())

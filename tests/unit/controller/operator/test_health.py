@@ -1,0 +1,87 @@
+"""Health: a restart is asked for only where it helps."""
+
+import urllib.error
+import urllib.request
+
+import pytest
+
+from rocketfleet.controller.operator.health import STUCK_AFTER, WAITED_TOO_LONG, Health, Vitals, not_ready, problems
+from rocketfleet.controller.operator.metrics import CONTENT_TYPE, Metrics
+
+WELL = Vitals(synced=True, watches=True)
+LONG = WAITED_TOO_LONG + 1
+
+
+@pytest.mark.parametrize(
+    ("vitals", "since_beat", "word"),
+    [
+        (WELL, STUCK_AFTER + 1, "event loop"),
+        (Vitals(due=3, oldest_waits=LONG, since_pass=LONG), 0.0, "no progress"),
+    ],
+)
+def test_what_a_restart_would_help(vitals: Vitals, since_beat: float, word: str) -> None:
+    assert any(word in sentence for sentence in problems(vitals, since_beat))
+
+
+@pytest.mark.parametrize(
+    "vitals",
+    [
+        WELL,
+        Vitals(),  # not synced: the API server may be away, and a restart would not bring it back
+        Vitals(due=500, oldest_waits=LONG, since_pass=1.0),  # a lot of work, and it gets done
+        Vitals(since_pass=LONG),  # nothing to do
+        Vitals(due=1, oldest_waits=LONG, since_pass=LONG, stopping=True),
+    ],
+)
+def test_what_it_would_not(vitals: Vitals) -> None:
+    assert problems(vitals, 0.1) == []
+
+
+def test_ready_is_who_knows_the_cluster_whether_it_leads_or_not() -> None:
+    assert not_ready(WELL) is None
+    assert not_ready(Vitals()) is not None
+    assert not_ready(Vitals(synced=True)) is not None
+    assert not_ready(Vitals(synced=True, watches=True, stopping=True)) is not None
+
+
+def get(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_the_endpoints() -> None:
+    metrics = Metrics()
+    metrics.passed(0.2, well=True)
+    metrics.passed(0.2, well=False)
+    metrics.called("GET", 200)
+    metrics.status_written({}, {"lastRebalance": {"seconds": 1.5, "moved": 4}})
+    metrics.status_written({"lastDrain": {"seconds": 1}}, {"lastDrain": {"seconds": 1}})
+    metrics.gauge("leader", "l", lambda: 1.0)
+    health = Health(metrics.render, CONTENT_TYPE)
+    health.beat(WELL)
+    host, port = health.start("127.0.0.1", 0)
+    base = f"http://{host}:{port}"
+    try:
+        assert get(f"{base}/healthz") == (200, "ok\n")
+        assert get(f"{base}/readyz") == (200, "stands by\n")
+        health.beat(Vitals(due=1, oldest_waits=LONG, since_pass=LONG))
+        assert get(f"{base}/healthz")[0] == 503
+        assert get(f"{base}/readyz")[0] == 503
+        assert get(f"{base}/secrets")[0] == 404
+        status, text = get(f"{base}/metrics")
+    finally:
+        health.close()
+    assert status == 200
+    for line in (
+        'rocketfleet_operator_reconciles_total{result="ok"} 1.0',
+        'rocketfleet_operator_reconciles_total{result="error"} 1.0',
+        'rocketfleet_operator_api_requests_total{method="GET",status="200"} 1.0',
+        "rocketfleet_operator_rebalance_seconds_count 1.0",
+        "rocketfleet_operator_queues_moved_total 4.0",
+        "rocketfleet_operator_leader 1.0",
+    ):
+        assert line in text.splitlines()
+    assert 'rocketfleet_operator_drain_seconds_count{verified="true"} 0.0' in text.splitlines()
