@@ -11,9 +11,9 @@ import contextlib
 import errno
 import logging
 import socket
-import threading
 from collections.abc import Awaitable, Callable
 
+from rocketfleet.base.loop_thread import LoopThread
 from rocketfleet.control.http import MAX_HEAD, BadRequest, Request, Response, encode_response, parse_head, text_response
 
 _log = logging.getLogger(__name__)
@@ -174,26 +174,25 @@ class ControlThread:
 
     def __init__(self, answer: Answer) -> None:
         self._server = ControlServer(answer)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="control", daemon=True)
+        self._thread: LoopThread | None = None
 
     def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen. Raises OSError if the address cannot be had."""
-        self._thread.start()
+        thread = LoopThread("control")
         try:
-            return asyncio.run_coroutine_threadsafe(self._server.start(host, port), self._loop).result()
+            address = thread.call(self._server.start(host, port))
         except BaseException:
-            self._end()
+            thread.close()
             raise
+        self._thread = thread
+        return address
 
     def close(self, grace: float) -> None:
         """End, after answers that are under way; blocks for at most about `grace` seconds."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
         try:
-            asyncio.run_coroutine_threadsafe(self._server.close(grace), self._loop).result()
+            thread.call(self._server.close(grace))
         finally:
-            self._end()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+            thread.close()

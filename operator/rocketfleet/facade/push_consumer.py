@@ -15,11 +15,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rocketfleet.allocation.strategies import StrategyName
+from rocketfleet.base.loop_thread import LoopThread
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.results import ConsumeResult
@@ -33,7 +33,7 @@ from rocketfleet.facade.settings import Settings
 from rocketfleet.wire.enums import MessageModel as Model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from rocketfleet.wire import message as wire
 
@@ -55,8 +55,7 @@ class PushConsumer(Connecting):
         self._handover = Handover.EXCLUSIVE
         self._threads: int | None = None
         self._callbacks: dict[str, tuple[str, Callable[[ReceivedMessage], Any]]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: LoopThread | None = None
         self._consumer: Consumer | None = None
 
     # -- life
@@ -67,13 +66,9 @@ class PushConsumer(Connecting):
             return
         if not self._callbacks:
             raise PushConsumerStartFailed("nothing is subscribed: call subscribe(topic, callback) first")
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name=f"consumer {self._settings.group}", daemon=True
-        )
-        self._thread.start()
+        self._thread = LoopThread(f"consumer {self._settings.group}")
         try:
-            self._consumer = self._call(self._begin())
+            self._consumer = self._thread.call(self._begin())
         except (RocketMQError, ValueError, OSError) as error:
             self._end_thread()
             raise PushConsumerStartFailed(str(error)) from error
@@ -86,8 +81,9 @@ class PushConsumer(Connecting):
         consumer, self._consumer = self._consumer, None
         if consumer is None:
             return
+        assert self._thread is not None
         try:
-            self._call(consumer.stop())
+            self._thread.call(consumer.stop())
         finally:
             self._end_thread()
 
@@ -185,13 +181,7 @@ class PushConsumer(Connecting):
             return ConsumeResult.RETRY
         raise ValueError(f"a callback returns a ConsumeStatus, not {status!r}")
 
-    def _call(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
     def _end_thread(self) -> None:
-        loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.close()

@@ -4,13 +4,13 @@ It runs an event loop of its own in a daemon thread, with an ordinary producer i
 there, so sixteen threads that send share one connection a broker, and their requests leave together.
 """
 
-import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from rocketfleet.base.loop_thread import LoopThread
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.producer.errors import ProducerClosed
 from rocketfleet.producer.options import ProducerOptions
@@ -44,8 +44,7 @@ class SyncProducer:
     ) -> None:
         self._producer = Producer(config, group, options, transactions=transactions)
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: LoopThread | None = None
         self._process = 0
         self._closed = False
 
@@ -58,11 +57,7 @@ class SyncProducer:
                 raise ProducerClosed("the producer is closed; make a new one")
             if self._thread is not None:
                 raise ProducerClosed("the producer is started already")
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(
-                target=self._run, args=(self._loop,), name=f"producer {self._producer.group}", daemon=True
-            )
-            self._thread.start()
+            self._thread = LoopThread(f"producer {self._producer.group}")
             self._process = os.getpid()
         try:
             self._call(self._producer.start())
@@ -74,15 +69,13 @@ class SyncProducer:
         """Send what is waiting, sign off, and end the thread. Calling it again does nothing."""
         with self._lock:
             already, self._closed = self._closed, True
-            loop, thread = self._loop, self._thread
-        if already or loop is None or thread is None or os.getpid() != self._process:
+            thread = self._thread
+        if already or thread is None or os.getpid() != self._process:
             return
         try:
-            asyncio.run_coroutine_threadsafe(self._producer.close(), loop).result()
+            thread.call(self._producer.close())
         finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            thread.close()
 
     def __enter__(self) -> Self:
         self.start()
@@ -92,18 +85,6 @@ class SyncProducer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    @staticmethod
-    def _run(loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_forever()
-        # What is still running was started by callers that no longer wait.
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
 
     # -- sending
 
@@ -172,8 +153,8 @@ class SyncProducer:
         on_done: Callable[["concurrent.futures.Future[T]"], None] | None = None,
     ) -> "concurrent.futures.Future[T]":
         with self._lock:
-            loop = self._loop
-            if self._closed or loop is None:
+            thread = self._thread
+            if self._closed or thread is None:
                 work.close()
                 raise ProducerClosed("the producer is closed" if self._closed else "the producer is not started yet")
             if os.getpid() != self._process:
@@ -181,15 +162,15 @@ class SyncProducer:
                 raise ProducerClosed(
                     "this is a forked process, and threads do not survive a fork: make a producer here"
                 )
-            if threading.current_thread() is self._thread:
+            if thread.is_current:
                 work.close()
                 raise RuntimeError(
                     "a callback in the producer's own thread cannot wait for the producer: call it from another thread"
                 )
-            future = asyncio.run_coroutine_threadsafe(work, loop)
+            future = thread.submit(work)
             if on_done is not None:
                 # Added in the producer's thread: one that is added here would run here if the work is over by then.
-                loop.call_soon_threadsafe(future.add_done_callback, on_done)
+                thread.loop.call_soon_threadsafe(future.add_done_callback, on_done)
             return future
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:

@@ -85,7 +85,7 @@ class Peer:
 
     async def listen(self) -> None:
         """Listen, on the port of last time if there was one."""
-        self._server = await asyncio.start_server(self._serve, self.host, self.port, ssl=self.tls)
+        self._server = await asyncio.start_server(self._accept, self.host, self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
@@ -98,10 +98,13 @@ class Peer:
             channel.reset()
         await self._server.wait_closed()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Known from its first moment on: a task that notes itself when it runs is missed by a stop before that.
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         channel = Channel(reader, writer)
         self.channels.append(channel)
         try:
@@ -117,7 +120,6 @@ class Peer:
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
-            self._tasks.discard(task)
             writer.close()
 
     @staticmethod

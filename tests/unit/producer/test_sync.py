@@ -5,11 +5,13 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from tests.unit.producer.cluster import Cluster, cluster_of, refusing, silent
 
+from rocketfleet.base.loop_thread import LoopThread
 from rocketfleet.client.config import TlsConfig
 from rocketfleet.client.errors import ResponseError
 from rocketfleet.producer import (
@@ -29,21 +31,13 @@ from rocketfleet.wire.queue import MessageQueue
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     """A scripted cluster in a loop and thread of its own, as a real one would be elsewhere."""
-    ready: Future[Cluster] = Future()
-    loop = asyncio.new_event_loop()
-    over = asyncio.Event()
-
-    async def run() -> None:
-        async with cluster_of("a", "b") as made:
-            ready.set_result(made)
-            await over.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
-    thread.start()
-    yield ready.result(timeout=10)
-    loop.call_soon_threadsafe(over.set)
-    thread.join()
-    loop.close()
+    thread = LoopThread("cluster")
+    stack = AsyncExitStack()
+    try:
+        yield thread.call(stack.enter_async_context(cluster_of("a", "b")))
+        thread.call(stack.aclose())
+    finally:
+        thread.close()
 
 
 def test_all_ways_to_send(cluster: Cluster) -> None:

@@ -7,59 +7,36 @@ The thread is a daemon: a worker that Spark ends, ends.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
+from rocketfleet.base.loop_thread import LoopThread
 from rocketfleet.client.client import Client
 from rocketfleet.spark.source.errors import SourceError
 
 if TYPE_CHECKING:
-    import concurrent.futures
-    from collections.abc import Coroutine
-
     from rocketfleet.client.config import ClientConfig
     from rocketfleet.spark.source.options import Connection
 
-T = TypeVar("T")
 
-
-class Link:
+class Link(LoopThread):
     """A client, and the loop it runs on."""
 
     def __init__(self, config: ClientConfig) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="rocketmq", daemon=True)
-        self._thread.start()
+        super().__init__("rocketmq")
         try:
             self.client = self.call(_started(config))
         except ValueError as error:  # a certificate or key that cannot be loaded
-            self._end()
+            super().close()
             raise SourceError(str(error)) from None
-
-    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Begin something on the loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something on the loop and wait for it."""
-        future = self.submit(work)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
 
     def close(self) -> None:
         """Close the connections and end the thread."""
-        self.call(self.client.close())
-        self._end()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:
+            self.call(self.client.close())
+        finally:
+            super().close()
 
 
 async def _started(config: ClientConfig) -> Client:
