@@ -10,6 +10,7 @@ from rocketfleet.autoscale.policy import Policy
 
 COMMIT = 5.0
 STEP = 1.0
+EDGE = 0.04  # a group that is full to within this falls behind so slowly that it may take hours to show
 
 
 @dataclass
@@ -46,6 +47,10 @@ class ModelGroup:
     @property
     def lag(self) -> float:
         return sum(self.produced) - sum(self.consumed)
+
+    def capacity(self, replicas: int) -> float:
+        """Messages a second that so many can take: as many as the one with the most queues."""
+        return self.per_member * self.queues / -(-self.queues // replicas)
 
     def run(self, seconds: float, rate: float) -> None:
         """Let time pass with so many messages a second coming in."""

@@ -1,9 +1,9 @@
 """The autoscaler on a simulated group: it converges, stays, holds when blind, and takes back what is in vain."""
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
-from tests.unit.autoscale.model_group import ModelGroup
+from tests.unit.autoscale.model_group import EDGE, ModelGroup
 
 from rocketfleet.autoscale.decide import Reason
 from rocketfleet.autoscale.policy import Policy
@@ -98,6 +98,7 @@ def test_a_target_that_is_missed_before_anything_is_learnt_does_not_make_it_swin
     start=st.integers(1, 8),
     interval=st.sampled_from([2.0, 5.0, 10.0]),
 )
+@example(load=644, queues=11, per_member=175, target={"target_lag": 500}, start=2, interval=5.0)
 def test_a_constant_load_finds_its_number_and_stays_with_it(
     load: float, queues: int, per_member: float, target: dict[str, float], start: int, interval: float
 ) -> None:
@@ -106,7 +107,14 @@ def test_a_constant_load_finds_its_number_and_stays_with_it(
     group.run(1200, load)
     settled = len(group.decisions)
     group.run(600, load)
-    assert len(group.decisions) == settled, f"{group.path()}: {group.decisions[-1].sentence}"
+    late = group.decisions[settled:]
+    if any(abs(load / group.capacity(number) - 1) <= EDGE for number in range(1, min(8, queues) + 1)):
+        # So nearly full, members fall behind so slowly that it shows later. But each number is given up only once.
+        group.run(4 * 3600, load)
+        given_up = [one.before for one in group.decisions[settled:] if one.replicas > one.before]
+        assert len(given_up) == len(set(given_up)), f"{group.path()}: {group.decisions[-1].sentence}"
+    else:
+        assert late == [], f"{group.path()}: {late[-1].sentence}"
     busiest = -(-queues // min(group.replicas, queues))
     able = group.replicas * per_member if group.replicas <= queues else queues * per_member
     feasible = min(8, queues) * per_member * 0.8

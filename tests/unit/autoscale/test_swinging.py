@@ -6,7 +6,7 @@ Random groups by the hundred, each from its own seed, so that a failure names th
 from random import Random
 
 import pytest
-from tests.unit.autoscale.model_group import ModelGroup
+from tests.unit.autoscale.model_group import EDGE, ModelGroup
 
 from rocketfleet.autoscale.decide import DOUBT, Reason
 from rocketfleet.autoscale.policy import Policy
@@ -14,12 +14,6 @@ from rocketfleet.autoscale.policy import Policy
 HOUR = 3600.0
 SWEEPS = ((5.0, 10), (10.0, 15), (15.0, 50), (30.0, 30), (60.0, 30))  # seconds, and how many groups
 FRESH = 4  # sweeps, as the operator has it
-EDGE = 0.04  # a group that is full to within this falls behind so slowly that it may take hours to show
-
-
-def capacity(group: ModelGroup, replicas: int) -> float:
-    """Messages a second that so many can take: as many as the one with the most queues."""
-    return group.per_member * group.queues / -(-group.queues // replicas)
 
 
 def group_of(seed: int, interval: float, highest: float = 1.2) -> tuple[ModelGroup, float]:
@@ -39,7 +33,7 @@ def group_of(seed: int, interval: float, highest: float = 1.2) -> tuple[ModelGro
         interval=interval,
         replicas=random.randint(1, 8),
     )
-    full = [capacity(group, replicas) for replicas in range(1, min(8, group.queues) + 1)]
+    full = [group.capacity(replicas) for replicas in range(1, min(8, group.queues) + 1)]
     while True:
         load = random.uniform(0.05, highest) * full[-1]
         if all(abs(load / able - 1) > EDGE for able in full):
@@ -66,11 +60,11 @@ def test_a_load_that_falls_to_a_third_lets_members_go(interval: float, groups: i
         group.run(HOUR, load)
         before = group.replicas
         group.run(HOUR, load / 3)
-        enough = next(n for n in range(1, 9) if capacity(group, n) >= 2 * load / 3)
+        enough = next(n for n in range(1, 9) if group.capacity(n) >= 2 * load / 3)
         if enough < before:  # twice as much as is needed, and still fewer
             assert group.replicas < before, f"seed {seed}: {group.path()}"
             fewer += 1
-        assert capacity(group, group.replicas) > load / 3, f"seed {seed}: {group.path()}"
+        assert group.capacity(group.replicas) > load / 3, f"seed {seed}: {group.path()}"
     assert fewer > groups / 3
 
 
@@ -82,7 +76,7 @@ def test_a_load_that_doubles_brings_members(interval: float, groups: int) -> Non
         group.run(HOUR, load)
         before = group.replicas
         group.run(HOUR / 2, 2 * load)
-        assert capacity(group, group.replicas) > 2 * load, f"seed {seed}: {group.path()}"
+        assert group.capacity(group.replicas) > 2 * load, f"seed {seed}: {group.path()}"
         more += group.replicas > before
     assert more > groups / 3
 
