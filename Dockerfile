@@ -3,7 +3,8 @@
 # BASE_IMAGE is any image with Python 3.11 or newer and pip; the spark target needs one with Java 17 too, or a Debian that
 # can install it. Where a build cannot reach a package index, put wheels into wheels/ beside this file first:
 #     pip wheel --wheel-dir wheels '.[operator]'
-# If there are any, nothing else is installed from. docs/install.md has the commands.
+# If there are any, nothing else is installed from; without, versions and hashes are those of release/requirements/.
+# docs/install.md has the commands.
 ARG BASE_IMAGE=python:3.11-slim
 
 FROM ${BASE_IMAGE} AS build
@@ -13,10 +14,7 @@ COPY pyproject.toml README.md LICENSE /src/
 COPY operator /src/operator
 # A pattern that matches nothing is an error on its own; beside a file that is always there it is not.
 COPY pyproject.toml wheel[s] /wheels/
-RUN printf '%s\n' '#!/bin/sh' 'set -eu' \
-      'from="/src$1"; if ls /wheels/*.whl > /dev/null 2>&1; then from="rocketfleet$1"; set -- --no-index --find-links /wheels; else set --; fi' \
-      'exec python3 -m pip --python /opt/rocketfleet/bin/python install --no-cache-dir --disable-pip-version-check "$@" "$from"' \
-      > /usr/local/bin/install-rocketfleet && chmod +x /usr/local/bin/install-rocketfleet
+COPY release /src/release
 
 FROM ${BASE_IMAGE} AS runtime
 # The root file system may be read-only: nothing is written, bytecode was compiled at the installation.
@@ -28,7 +26,7 @@ ENTRYPOINT ["rocketfleet"]
 
 # Docker's old builder makes every stage above the one it is asked for, so each role's stages follow those of a smaller one.
 FROM build AS build-worker
-RUN install-rocketfleet ""
+RUN /src/release/install-rocketfleet ""
 
 FROM runtime AS worker
 COPY --from=build-worker /opt/rocketfleet /opt/rocketfleet
@@ -36,13 +34,13 @@ COPY --from=build-worker /opt/rocketfleet /opt/rocketfleet
 FROM build AS build-operator
 # "operator,history" also brings pyarrow, for a history of lag in Parquet files.
 ARG OPERATOR_EXTRAS=operator
-RUN install-rocketfleet "[$OPERATOR_EXTRAS]"
+RUN /src/release/install-rocketfleet "$OPERATOR_EXTRAS"
 
 FROM runtime AS operator
 COPY --from=build-operator /opt/rocketfleet /opt/rocketfleet
 
 FROM build AS build-spark
-RUN install-rocketfleet "[spark]"
+RUN /src/release/install-rocketfleet spark
 
 FROM runtime AS spark
 USER 0

@@ -24,6 +24,7 @@ from rocketfleet.devbroker.distribution.jars import cache_directory, provide_jar
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 PYTHON_BASE, JAVA_BASE = "rocketfleet/python-base:local", "rocketfleet/python-java-base:local"
+INSTALL = "release/install-rocketfleet"
 TARGET_PYTHON = "3.11"  # of the base image
 
 
@@ -40,7 +41,7 @@ class Images:
 def provide_images(kind: str | None) -> Images:
     """Build what is missing, and give it to the cluster."""
     bases = _bases()
-    sources = [ROOT / "Dockerfile", ROOT / "pyproject.toml", *_files(ROOT / "operator")]
+    sources = [ROOT / "Dockerfile", ROOT / "pyproject.toml", ROOT / INSTALL, *_files(ROOT / "operator")]
     ours = digest(sources, _identity(bases[0]))
     jars = provide_jars()
     theirs = digest([*_files(HERE / "rocketmq"), jars / "verified.json"], _identity(bases[1]))
@@ -69,7 +70,7 @@ def provide_images(kind: str | None) -> Images:
 def provide_spark_image(kind: str | None) -> str:
     """The image of Spark drivers and executors: only for the tests that need it, for it is large."""
     base = _bases()[1]
-    sources = [ROOT / "Dockerfile", ROOT / "pyproject.toml", *_files(ROOT / "operator")]
+    sources = [ROOT / "Dockerfile", ROOT / "pyproject.toml", ROOT / INSTALL, *_files(ROOT / "operator")]
     image = f"{os.environ.get('E2E_REGISTRY', 'rocketfleet')}/spark:e2e-{digest(sources, _identity(base))}"
     if not _exists(image):
         _build_ours({"spark": image}, base, ROOT, spark=True)
@@ -122,6 +123,8 @@ def _build_ours(targets: dict[str, str], base: str, tree: Path, *, spark: bool =
         for name in ("Dockerfile", ".dockerignore", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(tree / name, context)
         shutil.copytree(tree / "operator", context / "operator", ignore=shutil.ignore_patterns("__pycache__"))
+        if (tree / "release").exists():  # a version before may have none
+            shutil.copytree(tree / "release", context / "release", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(_wheels(tree, spark=spark), context / "wheels")
         pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
         _run(*pip, "--wheel-dir", str(context / "wheels"), str(tree))
@@ -133,22 +136,40 @@ def _build_ours(targets: dict[str, str], base: str, tree: Path, *, spark: bool =
 
 
 def _wheels(tree: Path, *, spark: bool = False) -> Path:
-    """The wheels of all that the operator needs, and Spark's, from the cache or the package index."""
+    """The wheels of all that the operator needs, and Spark's, from the cache or the package index.
+
+    At the versions that a release's images have, but without the hashes: of PySpark there is only a wheel of ours.
+    """
     project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["operator"], *(extras["spark"] if spark else ())]
-    directory = cache_directory() / f"wheels-{hashlib.sha256(' '.join(sorted(wanted)).encode()).hexdigest()[:12]}"
+    versions = _locked_versions(tree)
+    state = hashlib.sha256(" ".join([*sorted(wanted), *versions]).encode())
+    directory = cache_directory() / f"wheels-{state.hexdigest()[:12]}"
     if not directory.exists():
         part = directory.with_suffix(f".{os.getpid()}.part")
         part.mkdir()
+        constraints = part / "constraints.txt"
+        constraints.write_text("\n".join(versions))
         if spark:  # there is no wheel of it to download; what is made here is for any Python
             (pyspark,) = [one for one in extras["spark"] if one.startswith("pyspark")]
             wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
             _run(*wheel, "--wheel-dir", str(part), pyspark)
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--find-links", str(part)]
-        _run(*pip, "--python-version", TARGET_PYTHON, "--dest", str(part), *wanted)
+        pip += ["--python-version", TARGET_PYTHON, "--constraint", str(constraints)]
+        _run(*pip, "--dest", str(part), *wanted)
+        constraints.unlink()
         part.rename(directory)
     return directory
+
+
+def _locked_versions(tree: Path) -> list[str]:
+    """The lines `name==version` of the lock files; a version before may have none."""
+    locks = [tree / "release" / "requirements" / f"{name}.txt" for name in ("operator", "spark")]
+    lines = {
+        line.removesuffix("\\").strip() for lock in locks if lock.exists() for line in lock.read_text().splitlines()
+    }
+    return sorted(line for line in lines if "==" in line and not line.startswith(("#", "--")))
 
 
 def _build_rocketmq(tag: str, base: str, jars: Path) -> None:
