@@ -41,7 +41,7 @@ OF_GROUP: Final[dict[str, tuple[str, Callable[[GroupLag], float | None]]]] = {
         "Messages not yet consumed in the queues whose lag is known, when it is not known of all.",
         lambda lag: lag.at_least,
     ),
-    "group_retry_messages": ("Messages that are due to be tried again.", lambda lag: lag.retry),
+    "group_retry_messages": ("Messages that are due for a retry.", lambda lag: lag.retry),
     "group_delayed_messages": (
         "Messages that failed and wait for their delay before they are tried again, as far as workers told.",
         lambda lag: lag.delayed,

@@ -18,7 +18,7 @@ from rocketfleet.controller.reconciling.group_memory import Counts
 _PREFIX = "rocketfleet_group_"
 _LABELS = ["namespace", "name"]
 GAUGES: dict[str, tuple[str, Callable[[Counts], int]]] = {
-    "desired_replicas": ("Pods there should be.", lambda counts: counts.desired),
+    "desired_replicas": ("Desired number of pods.", lambda counts: counts.desired),
     "ready_replicas": ("Pods that are ready and stay.", lambda counts: counts.ready),
 }
 COUNTERS: dict[str, tuple[str, Callable[[Counts], int]]] = {

@@ -29,7 +29,9 @@ _TRUTH = {True: Truth.TRUE, False: Truth.FALSE, None: Truth.UNKNOWN}
 def lag_verdict(group: ConsumerGroup, state: State | None, sentence: str) -> Verdict:
     """The condition LagHealthy. `sentence` is the one of the moment at which it became so."""
     if group.spec.suspend:
-        return Verdict(Truth.UNKNOWN, "Suspended", "The group is suspended: messages that arrive meanwhile add to the lag.")
+        return Verdict(
+            Truth.UNKNOWN, "Suspended", "The group is suspended: messages that arrive meanwhile add to the lag."
+        )
     if state is None:
         return Verdict(Truth.UNKNOWN, "NotMeasured", "The lag has not been measured yet.")
     return Verdict(_TRUTH[state.healthy], _WORDS[state][0], capitalised(sentence))
