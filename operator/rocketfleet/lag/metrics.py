@@ -52,7 +52,7 @@ OF_GROUP: Final[dict[str, tuple[str, Callable[[GroupLag], float | None]]]] = {
         lambda lag: lag.dlq_end,
     ),
     "group_consumed_messages_per_second": ("Messages consumed per second.", lambda lag: lag.consume_rate),
-    "group_produced_messages_per_second": ("Messages per second that came in.", lambda lag: lag.produce_rate),
+    "group_produced_messages_per_second": ("Messages produced per second.", lambda lag: lag.produce_rate),
     "group_drain_seconds": (
         "How long the lag lasts at these rates; +Inf: it does not shrink.",
         lambda lag: lag.drain_seconds,

@@ -23,9 +23,9 @@ GAUGES: dict[str, tuple[str, Callable[[Counts], int]]] = {
 }
 COUNTERS: dict[str, tuple[str, Callable[[Counts], int]]] = {
     "rebalances": ("Rebalances that this operator saw completed.", lambda counts: counts.rebalances),
-    "drains": ("Members that it drained.", lambda counts: counts.drains),
+    "drains": ("Members that this operator drained.", lambda counts: counts.drains),
     "drains_unverified": (
-        "Of those, the ones deleted before their offsets were safe.",
+        "Members deleted before their offsets were safe at the broker.",
         lambda counts: counts.unverified,
     ),
 }
