@@ -55,17 +55,17 @@ class Assignment(Model):
 
 
 class Allocation(Model):
-    """How queues are shared out between the members."""
+    """How queues are allocated to members."""
 
     strategy: Annotated[
         StrategyName,
         Field(
-            description="Java's six strategies, or Balanced: even over all topics together, moving few queues. "
-            "Engine Container shares out its own way, whatever stands here."
+            description="One of Java's six strategies, or Balanced: even over all topics together, moving few queues. "
+            "Ignored by engine Container, which does it its own way."
         ),
     ] = DEFAULT_STRATEGY
     virtual_nodes: Annotated[
-        int | None, Field(ge=1, le=10_000, description="ConsistentHash: nodes on the ring for each member. Default 10.")
+        int | None, Field(ge=1, le=10_000, description="ConsistentHash: nodes on the ring per member. Default 10.")
     ] = None
     rooms: Annotated[
         list[Room] | None,
@@ -81,7 +81,7 @@ class Allocation(Model):
         Field(
             min_length=1,
             max_length=8,
-            description="MachineRoomNearby: what follows the room in a broker's name. Default @.",
+            description="MachineRoomNearby: separator after the room in a broker's name. Default @.",
         ),
     ] = None
     member_rooms: Annotated[
@@ -89,7 +89,7 @@ class Allocation(Model):
         Field(
             min_length=1,
             max_length=MOST_ROOMS,
-            description="MachineRoomNearby: the members' rooms, given out in turn by ordinal. One may be named twice.",
+            description="MachineRoomNearby: the members' rooms, assigned in turn by ordinal. A room may be repeated.",
         ),
     ] = None
     inner: Annotated[
@@ -100,7 +100,7 @@ class Allocation(Model):
         Field(
             min_length=1,
             max_length=MOST_ASSIGNMENTS,
-            description="Config: who has which queues.",
+            description="Config: the queues of each member.",
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["ordinal"]},
         ),
     ] = None

@@ -25,10 +25,10 @@ UNFOLDED = 1_000_000  # an expression that is folded in its middle is hard to re
 COLUMNS: tuple[tuple[str, str, str, str, bool], ...] = (
     ("Ready", "string", ".status.readySummary", "Members ready, of those that there should be.", False),
     ("State", "string", ".status.state", "Ready, or the worst that the conditions say.", False),
-    ("Replicas", "integer", ".status.replicas", "Pods there are.", True),
+    ("Replicas", "integer", ".status.replicas", "Number of pods.", True),
     ("Queues", "integer", ".status.queues.total", "Queues of the subscribed topics.", False),
     ("Lag", "integer", ".status.lag.messages", "Messages not yet consumed.", False),
-    ("Lag-Seconds", "number", ".status.lag.seconds", "How long the oldest of them has waited.", False),
+    ("Lag-Seconds", "number", ".status.lag.seconds", "How long the oldest of them has waited, in seconds.", False),
     ("Dead-Letters", "integer", ".status.lag.dlq", "Messages that were given up.", True),
     ("Strategy", "string", ".spec.allocation.strategy", "How queues are shared out.", True),
     ("Group", "string", ".status.groupName", "The group at the broker.", True),

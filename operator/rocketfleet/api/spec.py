@@ -69,7 +69,7 @@ class Credentials(Model):
         Field(
             min_length=1,
             max_length=253,
-            description="A Secret in the same namespace with accessKey, secretKey and, maybe, securityToken.",
+            description="A Secret in the same namespace with accessKey, secretKey and, optionally, securityToken.",
         ),
     ]
 
@@ -87,13 +87,13 @@ class Tls(Model):
         ),
     ] = None
     server_name: Annotated[
-        str | None, Field(min_length=1, max_length=253, description="The name to expect in certificates.")
+        str | None, Field(min_length=1, max_length=253, description="The server name to expect in certificates.")
     ] = None
     check_hostname: Annotated[
         bool,
         Field(
-            description="Whether a certificate has to name the host. Brokers register under addresses that few "
-            "certificates name; the chain is verified all the same."
+            description="Whether the certificate has to match the host name. Brokers register under addresses that few "
+            "certificates name; the chain is verified in any case."
         ),
     ] = True
 
@@ -123,31 +123,38 @@ class Autoscaling(Model):
     """Replicas by lag. With it, `spec.replicas` is left out."""
 
     min_replicas: Annotated[
-        int, Field(ge=0, le=MOST_REPLICAS, description="Never fewer members. 0: none while there is nothing to do.")
+        int,
+        Field(
+            ge=0,
+            le=MOST_REPLICAS,
+            description="Minimum number of members. 0: scale to zero while there is nothing to do.",
+        ),
     ] = 1
-    max_replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS, description="Never more members.")]
+    max_replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS, description="Maximum number of members.")]
     target_lag: Annotated[
-        int | None, Field(ge=1, le=1_000_000_000_000, description="Messages of lag for each member.")
+        int | None, Field(ge=1, le=1_000_000_000_000, description="Target lag per member, in messages.")
     ] = None
     target_seconds: Annotated[
         float | None,
-        Field(ge=0.1, le=86_400, description="Seconds that the oldest message not yet consumed may have waited."),
+        Field(ge=0.1, le=86_400, description="Target age of the oldest message not yet consumed, in seconds."),
     ] = None
     scale_out_after_seconds: Annotated[
-        Seconds, Field(description="More members only once they were called for during all of this time.")
+        Seconds,
+        Field(description="Seconds for which more members must be needed without interruption before a scale-out."),
     ] = 10
     scale_in_after_seconds: Annotated[
-        Seconds, Field(description="Fewer members only once fewer were called for during all of this time.")
+        Seconds,
+        Field(description="Seconds for which fewer members must be enough without interruption before a scale-in."),
     ] = 300
     scale_to_zero_after_seconds: Annotated[
-        Seconds, Field(description="With minReplicas 0: none once there was nothing to do during all of this time.")
+        Seconds, Field(description="With minReplicas 0: seconds without anything to do before scaling to zero.")
     ] = 300
     trial_seconds: Annotated[
         float,
         Field(
             ge=1,
             le=86_400,
-            description="A scale-out is taken back if consumption has not risen after this time, although there was "
+            description="Seconds after which a scale-out is undone if consumption has not risen, although there was "
             "enough to do.",
         ),
     ] = 60
@@ -158,27 +165,36 @@ class Consume(Model):
 
     threads: Annotated[int, Field(ge=1, le=1000, description="Threads, or tasks, that handle messages.")] = 20
     max_threads: Annotated[
-        int | None, Field(ge=1, le=1000, description="Threads while much is waiting. Default: threads.")
+        int | None,
+        Field(ge=1, le=1000, description="Upper limit of threads while many messages wait. Default: threads."),
     ] = None
     batch_size: Annotated[
-        int, Field(ge=1, le=1024, description="Messages per call of the handler, if it takes a list.")
+        int, Field(ge=1, le=1024, description="Messages per handler call, if the handler takes a list.")
     ] = 1
-    pull_batch_size: Annotated[int, Field(ge=1, le=1024, description="Messages per pull, and at least batchSize.")] = 32
-    pull_interval_seconds: Annotated[Seconds, Field(description="Seconds between two pulls of a queue.")] = 0
-    queue_threshold: Annotated[int, Field(ge=1, le=65_535, description="Messages in memory, each queue.")] = 1000
+    pull_batch_size: Annotated[int, Field(ge=1, le=1024, description="Messages per pull; at least batchSize.")] = 32
+    pull_interval_seconds: Annotated[Seconds, Field(description="Seconds between pulls from a queue.")] = 0
+    queue_threshold: Annotated[int, Field(ge=1, le=65_535, description="Messages buffered in memory per queue.")] = 1000
     queue_threshold_mi_b: Annotated[
-        int, Field(alias="queueThresholdMiB", ge=1, le=1024, description="MiB in memory, each queue.")
+        int, Field(alias="queueThresholdMiB", ge=1, le=1024, description="MiB buffered in memory per queue.")
     ] = 100
     topic_threshold: Annotated[
-        int | None, Field(ge=1, le=6_553_500, description="Messages in memory, each topic. Left out: no limit.")
+        int | None, Field(ge=1, le=6_553_500, description="Messages buffered in memory per topic. Left out: no limit.")
     ] = None
     topic_threshold_mi_b: Annotated[
         int | None,
         Field(
-            alias="topicThresholdMiB", ge=1, le=102_400, description="MiB in memory, each topic. Left out: no limit."
+            alias="topicThresholdMiB",
+            ge=1,
+            le=102_400,
+            description="MiB buffered in memory per topic. Left out: no limit.",
         ),
     ] = None
-    max_span: Annotated[int, Field(ge=1, le=65_535, description="How far offsets in flight may lie apart.")] = 2000
+    max_span: Annotated[
+        int,
+        Field(
+            ge=1, le=65_535, description="Largest distance between the lowest and highest offset in flight in a queue."
+        ),
+    ] = 2000
     max_reconsume_times: Annotated[
         int,
         Field(
@@ -186,30 +202,34 @@ class Consume(Model):
         ),
     ] = -1
     consume_timeout_seconds: Annotated[
-        float, Field(ge=1, le=86_400, description="Seconds after which a handler counts as hung.")
+        float, Field(ge=1, le=86_400, description="A handler running longer than this many seconds is considered hung.")
     ] = 900
     suspend_seconds: Annotated[
         float, Field(ge=0.01, le=30, description="Orderly: seconds before a message is retried.")
     ] = 1
     auto_commit: Annotated[
-        bool, Field(description="Orderly: commit what was handled. false: the handler says COMMIT.")
+        bool, Field(description="Orderly: commit handled messages automatically. false: the handler returns COMMIT.")
     ] = True
 
 
 class Rebalance(Model):
-    """How queues go from one member to another."""
+    """How queues are handed over between members."""
 
     handover: Annotated[
         Handover,
         Field(
-            description="Exclusive: a queue is consumed only under its lock, so nothing is repeated. Eager: as Java. "
-            "Engine Container does it its own way, whatever stands here."
+            description="Exclusive: a queue is consumed only while its lock is held, so nothing is consumed twice. "
+            "Eager: like Java's client, without waiting for the lock. Ignored by engine Container, which does it its "
+            "own way."
         ),
     ] = Handover.EXCLUSIVE
     handover_timeout_seconds: Annotated[
         float,
         Field(
-            ge=0.1, le=86_400, description="Seconds that a queue on its way to another member waits for its handlers."
+            ge=0.1,
+            le=86_400,
+            description="Seconds that running handlers get to finish before their queue is handed over to another "
+            "member.",
         ),
     ] = 30
     lock_max_live_seconds: Annotated[
@@ -217,39 +237,39 @@ class Rebalance(Model):
         Field(
             ge=1,
             le=3600,
-            description="How long the brokers keep a lock that is not renewed: what their "
-            "rocketmq.broker.rebalance.lockMaxLiveTime says. With more than that, two members may have one queue.",
+            description="Seconds until a lock that is not renewed expires: the brokers' "
+            "rocketmq.broker.rebalance.lockMaxLiveTime. If set to more than that, two members may own the same queue.",
         ),
     ] = DEFAULT_LOCK_LIFE
 
 
 class Shutdown(Model):
-    """How members leave."""
+    """How members shut down."""
 
     drain_timeout_seconds: Annotated[
         float,
         Field(
             ge=0.1,
             le=3600,
-            description=f"Seconds handlers get to finish. The pod's grace period is {GRACE_MARGIN} s longer, or as the "
-            "template says. With onTimeout Wait it is a day.",
+            description=f"Seconds that running handlers get to finish. The pod's grace period is {GRACE_MARGIN} s "
+            "longer, unless the template sets it. With onTimeout Wait it is one day.",
         ),
     ] = 30
     on_timeout: Annotated[
         OnTimeout,
         Field(
-            description="A drain that did not make it in time: Proceed cuts handlers short and deletes the pod all the "
-            "same; what was not committed comes again. Wait keeps the pod, and goes on waiting for its handlers, until "
-            "they are done or somebody deletes it with a short grace period. It is for our own engines: a Container "
-            "gets its grace period."
+            description="When a drain times out. Proceed: handlers are cut short and the pod is deleted anyway; "
+            "messages not committed are delivered again. Wait: the pod stays until its handlers finish, or until "
+            "somebody deletes it with a short grace period. Engines Worker and Spark only: a Container gets its "
+            "grace period."
         ),
     ] = OnTimeout.PROCEED
 
 
 # Without a default in the schema: the API server would write it into every object, where an older operator meets it.
 _CODE_UPDATE = (
-    "When the content of codeConfigMap changes. Roll, which is the default: the pods are replaced, as for any other "
-    "change. Ignore: pods keep the code they have loaded, and whichever starts next has the new one."
+    "What happens when the content of codeConfigMap changes. Roll (default): the pods are replaced, as for any other "
+    "change. Ignore: running pods keep the code they have loaded; pods that start later use the new code."
 )
 
 
@@ -259,7 +279,9 @@ class Worker(Model):
     image: Annotated[
         str | None,
         Field(
-            min_length=1, max_length=512, description="Image with the handler. Default: the operator's worker image."
+            min_length=1,
+            max_length=512,
+            description="Image that contains the handler. Default: the operator's worker image.",
         ),
     ] = None
     handler: Annotated[str, Field(max_length=255, description="The function that gets the messages: module:function.")]
@@ -272,7 +294,7 @@ class Worker(Model):
         Field(
             min_length=1,
             max_length=253,
-            description="A ConfigMap with the handler's module, one key per file. It goes together with any image.",
+            description="A ConfigMap with the handler's module, one key per file. Works with any image.",
         ),
     ] = None
     code_update: Annotated[CodeUpdate | None, Field(description=_CODE_UPDATE)] = None
@@ -284,8 +306,8 @@ class Worker(Model):
         Field(
             ge=1,
             le=3600,
-            description="Seconds that a pod may take to start, the import of the handler's module included, before its "
-            "container is restarted.",
+            description="Seconds that a pod may take to start, including the import of the handler's module, before "
+            "its container is restarted.",
         ),
     ] = STARTUP_SECONDS
 
@@ -297,14 +319,16 @@ class Spark(Model):
         str,
         Field(
             max_length=255,
-            description="The function that makes a query out of the group's messages: module:function. It gets them as "
-            "a streaming DataFrame and returns a DataStreamWriter that is not started.",
+            description="The function that builds a query from the group's messages: module:function. It receives them "
+            "as a streaming DataFrame and returns a DataStreamWriter that has not been started.",
         ),
     ]
     image: Annotated[
         str | None,
         Field(
-            min_length=1, max_length=512, description="Image with the pipeline. Default: the operator's Spark image."
+            min_length=1,
+            max_length=512,
+            description="Image that contains the pipeline. Default: the operator's Spark image.",
         ),
     ] = None
     path: Annotated[
@@ -316,7 +340,7 @@ class Spark(Model):
         Field(
             min_length=1,
             max_length=253,
-            description="A ConfigMap with the pipeline's module, one key per file. It goes together with any image.",
+            description="A ConfigMap with the pipeline's module, one key per file. Works with any image.",
         ),
     ] = None
     code_update: Annotated[CodeUpdate | None, Field(description=_CODE_UPDATE)] = None
@@ -325,11 +349,11 @@ class Spark(Model):
         Field(
             min_length=1,
             max_length=255,
-            description="local[*] or local[N]: in the driver's pod. k8s: in pods of their own, through Spark's "
-            "scheduler. spark://host:port: in a standalone cluster.",
+            description="Where executors run. local[*] or local[N]: in the driver's pod. k8s: in pods of their own, "
+            "through Spark's scheduler. spark://host:port: in a standalone cluster.",
         ),
     ] = "local[*]"
-    executors: Annotated[int, Field(ge=1, le=1000, description="Executors, where the master is not local.")] = 1
+    executors: Annotated[int, Field(ge=1, le=1000, description="Number of executors, if the master is not local.")] = 1
     conf: Annotated[
         dict[str, Annotated[str, Field(max_length=4096)]] | None,
         Field(max_length=128, description="Spark's own settings."),
@@ -339,7 +363,7 @@ class Spark(Model):
         Field(
             min_length=1,
             max_length=64,
-            description="How often a batch is made, as 10 seconds. Default: as soon as the one before it is done.",
+            description="Interval between batches, such as 10 seconds. Default: as soon as the previous batch is done.",
         ),
     ] = None
     checkpoint: Annotated[
@@ -347,26 +371,26 @@ class Spark(Model):
         Field(
             min_length=1,
             max_length=1024,
-            description="Where the query keeps what it has done: a URL or a directory that outlives the pod.",
+            description="Location of the query's checkpoint: a URL or a directory that outlives the pod.",
         ),
     ]
     max_offsets_per_trigger: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000_000_000, description="Messages a batch, at most. Default: all that there are."),
+        Field(ge=1, le=1_000_000_000_000, description="Maximum messages per batch. Default: all that are available."),
     ] = None
 
 
 class Update(Model):
-    """How a changed spec reaches the pods."""
+    """How a changed spec is rolled out to the pods."""
 
     type: Annotated[
         UpdateType | None,
         Field(
-            description="Rolling: one pod after the other. Recreate: all are drained before the first new one starts, "
-            "so nothing is consumed meanwhile. Left out: Recreate for what the members of a live group have to agree "
-            "on (engine, name servers, subscriptions, messageModel, consumeMode, handover, allocation), else Rolling. "
-            "With Rolling such an edit has members with different settings side by side, which may skip or repeat "
-            "messages."
+            description="Rolling: one pod after the other. Recreate: all pods are drained before the first new one "
+            "starts, so nothing is consumed meanwhile. Left out: Recreate for settings that all members have to "
+            "agree on (engine, name servers, subscriptions, messageModel, consumeMode, handover, allocation), else "
+            "Rolling. With Rolling, members run with different settings side by side after such an edit, which may "
+            "skip or repeat messages."
         ),
     ] = None
     surge: Annotated[
@@ -382,7 +406,7 @@ class ConsumerGroupSpec(Model):
         Field(
             min_length=1,
             max_length=120,
-            description="The group's name at the broker. Default: the object's name. It never changes.",
+            description="The group's name at the broker. Default: the object's name. Immutable.",
         ),
     ] = None
     cluster: Annotated[Cluster, Field(description="The RocketMQ that the group consumes from.")]
@@ -396,13 +420,13 @@ class ConsumerGroupSpec(Model):
         ),
     ]
     message_model: Annotated[
-        MessageModel, Field(description="Clustering: members share the messages. Broadcasting: each gets all.")
+        MessageModel, Field(description="Clustering: members share the messages. Broadcasting: each gets all of them.")
     ] = MessageModel.CLUSTERING
     consume_mode: Annotated[
-        ConsumeMode, Field(description="Concurrent: side by side. Orderly: in the order of each queue.")
+        ConsumeMode, Field(description="Concurrent: in parallel. Orderly: in the order of each queue.")
     ] = ConsumeMode.CONCURRENT
     consume_from_where: Annotated[
-        ConsumeFromWhere, Field(description="Where the group begins in a queue that has no offset stored.")
+        ConsumeFromWhere, Field(description="Where the group starts in a queue without a stored offset.")
     ] = ConsumeFromWhere.LAST_OFFSET
     consume_timestamp: Annotated[
         str | None,
@@ -410,36 +434,36 @@ class ConsumerGroupSpec(Model):
             max_length=40,
             pattern=RFC_3339,
             json_schema_extra={"format": "date-time"},
-            description="With Timestamp, and only then: the moment to begin at, as 2026-01-31T08:00:00Z.",
+            description="With Timestamp, and only then: the time to start from, such as 2026-01-31T08:00:00Z.",
         ),
     ] = None
     initial_offset: Annotated[
         InitialOffset,
         Field(
-            description="Strict: start offsets are written before the first pod starts. Native: as Java, where the "
-            "broker lets a young queue begin at 0, whatever consumeFromWhere says."
+            description="Strict: start offsets are written before the first pod starts. Native: like Java's client, "
+            "where the broker lets a young queue start at 0, whatever consumeFromWhere says."
         ),
     ] = InitialOffset.STRICT
-    allocation: Annotated[Allocation, Field(description="How queues are shared out between the members.")] = (
-        Allocation()
-    )
+    allocation: Annotated[Allocation, Field(description="How queues are allocated to members.")] = Allocation()
     replicas: Annotated[
         int | None,
         Field(
             ge=0,
             le=MOST_REPLICAS,
-            description="Members. Default: 1. Left out with autoscaling; kubectl autoscale needs it given.",
+            description="Number of members. Default: 1. Leave it out with autoscaling; set it for kubectl autoscale.",
         ),
     ] = None
     allow_idle_members: Annotated[
-        bool, Field(description="Run as many members as were asked for, even if there are fewer queues.")
+        bool, Field(description="Run as many members as requested, even if there are fewer queues.")
     ] = False
-    autoscaling: Annotated[Autoscaling | None, Field(description="Replicas by lag, in place of replicas.")] = None
-    suspend: Annotated[bool, Field(description="Drain all members and run none, until it is false again.")] = False
+    autoscaling: Annotated[
+        Autoscaling | None, Field(description="Scale the number of members by lag. Replaces replicas.")
+    ] = None
+    suspend: Annotated[bool, Field(description="Drain all members and run none until this is false again.")] = False
     consume: Annotated[Consume, Field(description="How members consume.")] = Consume()
-    rebalance: Annotated[Rebalance, Field(description="How queues go from one member to another.")] = Rebalance()
-    shutdown: Annotated[Shutdown, Field(description="How members leave.")] = Shutdown()
-    update: Annotated[Update, Field(description="How a changed spec reaches the pods.")] = Update()
+    rebalance: Annotated[Rebalance, Field(description="How queues are handed over between members.")] = Rebalance()
+    shutdown: Annotated[Shutdown, Field(description="How members shut down.")] = Shutdown()
+    update: Annotated[Update, Field(description="How a changed spec is rolled out to the pods.")] = Update()
     engine: Annotated[
         Engine,
         Field(
@@ -447,10 +471,10 @@ class ConsumerGroupSpec(Model):
             "your own, in any language. Spark: a pipeline."
         ),
     ] = Engine.WORKER
-    worker: Annotated[Worker | None, Field(description="Engine Worker: the handler, and where it is found.")] = None
+    worker: Annotated[Worker | None, Field(description="Engine Worker: the handler and its image or code.")] = None
     spark: Annotated[Spark | None, Field(description="Engine Spark: the pipeline.")] = None
     template: Annotated[
-        Template | None, Field(description="A pod template: what is not said here, the operator fills in.")
+        Template | None, Field(description="A pod template. The operator fills in what it leaves out.")
     ] = None
     deletion_policy: Annotated[
         DeletionPolicy,

@@ -39,7 +39,9 @@ class Condition(Model):
 
     # No enum: an operator that knows one type more than the definition in the cluster must be able to write it.
     type: Annotated[
-        str, Field(max_length=316, pattern=_CONDITION_TYPE, description="Which aspect."), AfterValidator(_known_type)
+        str,
+        Field(max_length=316, pattern=_CONDITION_TYPE, description="The type of the condition."),
+        AfterValidator(_known_type),
     ]
     status: Annotated[Truth, Field(description="True, False or Unknown.")]
     reason: Annotated[
@@ -67,19 +69,19 @@ class Lag(Model):
     """How far behind the group is. What is not known is left out."""
 
     messages: Annotated[int | None, Field(description="Messages not yet consumed.")] = None
-    seconds: Annotated[float | None, Field(description="How long the oldest of them has waited.")] = None
-    worst_queue: Annotated[str | None, Field(description="The queue with the most.")] = None
-    retry: Annotated[int | None, Field(description="Messages that are due to be tried again.")] = None
+    seconds: Annotated[float | None, Field(description="How long the oldest of them has waited, in seconds.")] = None
+    worst_queue: Annotated[str | None, Field(description="The queue with the most lag.")] = None
+    retry: Annotated[int | None, Field(description="Messages that are due for a retry.")] = None
     delayed: Annotated[
         int | None,
-        Field(description="Messages that failed and wait for their delay before they are tried again, as far as seen."),
+        Field(description="Messages that failed and wait for the delay before their retry, as far as observed."),
     ] = None
-    tried_per_minute: Annotated[
-        int | None, Field(description="Attempts of handlers, in the last minute in which there were any.")
-    ] = None
-    failed_per_minute: Annotated[int | None, Field(description="Of those, the ones that failed.")] = None
+    tried_per_minute: Annotated[int | None, Field(description="Handler attempts in the last minute that had any.")] = (
+        None
+    )
+    failed_per_minute: Annotated[int | None, Field(description="Handler attempts that failed in that minute.")] = None
     dlq: Annotated[int | None, Field(description="Messages among the dead letters.")] = None
-    state: Annotated[str | None, Field(description="What the figures mean, in one word.")] = None
+    state: Annotated[str | None, Field(description="What the lag figures mean, in one word.")] = None
     observed_at: Annotated[
         str | None, Field(description="When the figures were read.", json_schema_extra={"format": "date-time"})
     ] = None
@@ -96,7 +98,7 @@ class Member(Model):
 
 
 class SparkProgress(Model):
-    """How a Spark group's query gets on. What is not known is left out."""
+    """Progress of a Spark group's query. What is not known is left out."""
 
     batch: Annotated[int | None, Field(description="The number of the last batch that is done.")] = None
     messages: Annotated[int | None, Field(description="Messages in it.")] = None
@@ -113,8 +115,8 @@ class ScalingDecision(Model):
     """A change of the number of replicas that autoscaling made."""
 
     at: Annotated[str, Field(description="When.", json_schema_extra={"format": "date-time"})]
-    before: Annotated[int, Field(description="Replicas before.")]
-    replicas: Annotated[int, Field(description="Replicas from then on.")]
+    before: Annotated[int, Field(description="Replicas before the decision.")]
+    replicas: Annotated[int, Field(description="Replicas after the decision.")]
     reason: Annotated[str, Field(max_length=128, description="One word for programs.")]
     message: Annotated[str, Field(max_length=1024, description="Why, in a sentence.")]
 
@@ -123,14 +125,17 @@ class Scaling(Model):
     """What autoscaling has decided. What is not known is left out."""
 
     replicas: Annotated[int, Field(description="Replicas that it wants.")]
-    reason: Annotated[str, Field(max_length=128, description="Whether it could decide, in one word.")]
-    message: Annotated[str, Field(max_length=1024, description="How it stood when this was written.")]
+    reason: Annotated[str, Field(max_length=128, description="The outcome of the decision, in one word.")]
+    message: Annotated[str, Field(max_length=1024, description="Explanation of the current decision.")]
     replica_rate: Annotated[
-        float | None, Field(description="Messages per second that one replica does while it has plenty to do.")
+        float | None, Field(description="Messages per second that one replica consumes while it has enough to do.")
     ] = None
-    ceiling: Annotated[int | None, Field(description="More than this did not help when it was tried.")] = None
+    ceiling: Annotated[
+        int | None, Field(description="Number of replicas beyond which scaling out did not help when it was tried.")
+    ] = None
     ceiling_until: Annotated[
-        str | None, Field(description="Until when more are not tried.", json_schema_extra={"format": "date-time"})
+        str | None,
+        Field(description="Time before which more replicas are not tried.", json_schema_extra={"format": "date-time"}),
     ] = None
     decisions: Annotated[
         list[ScalingDecision] | None, Field(max_length=MOST_DECISIONS, description="The last changes, newest first.")
@@ -138,29 +143,31 @@ class Scaling(Model):
 
 
 class LastRebalance(Model):
-    """The last time that queues changed hands."""
+    """The last rebalance."""
 
     generation: Annotated[int | None, Field(description="The generation of the spec at that time.")] = None
-    reason: Annotated[str, Field(description="Why they did.")]
+    reason: Annotated[str, Field(description="What caused the rebalance.")]
     moved: Annotated[int | None, Field(description="Queues that have another owner than before.")] = None
-    seconds: Annotated[float, Field(description="From the change of members until each queue had one owner.")]
+    seconds: Annotated[float, Field(description="Seconds from the change of members until each queue had one owner.")]
     completed_at: Annotated[
         str, Field(description="When each queue had one owner again.", json_schema_extra={"format": "date-time"})
     ]
 
 
 class LastDrain(Model):
-    """The last member that was let go."""
+    """The last drained member."""
 
     pod: Annotated[str, Field(description="Its pod.")]
     verified: Annotated[bool, Field(description="Whether its offsets were read back from the broker.")]
     seconds: Annotated[float, Field(description="How long it took.")]
-    queues: Annotated[int, Field(description="Queues that it gave back.")]
+    queues: Annotated[int, Field(description="Queues that it released.")]
     unfinished: Annotated[
         int | None,
-        Field(description="Messages whose handlers were cut short: they come again. Left out: none."),
+        Field(description="Messages whose handlers were cut short: they are delivered again. Left out: none."),
     ] = None
-    completed_at: Annotated[str, Field(description="When it was let go.", json_schema_extra={"format": "date-time"})]
+    completed_at: Annotated[
+        str, Field(description="When the drain was completed.", json_schema_extra={"format": "date-time"})
+    ]
 
 
 class ConsumerGroupStatus(Model):
@@ -171,43 +178,42 @@ class ConsumerGroupStatus(Model):
         str | None, Field(description="The operator that wrote this: namespace and name of its Lease.")
     ] = None
     group_name: Annotated[str | None, Field(description="The group at the broker.")] = None
-    replicas: Annotated[int, Field(description="Pods there are.")] = 0
+    replicas: Annotated[int, Field(description="Number of pods.")] = 0
     ready_replicas: Annotated[int, Field(description="Pods that are ready.")] = 0
-    updated_replicas: Annotated[int, Field(description="Pods of the present revision.")] = 0
-    desired_replicas: Annotated[int, Field(description="Pods there should be.")] = 0
-    revision: Annotated[str | None, Field(description="The present revision of the pods.")] = None
+    updated_replicas: Annotated[int, Field(description="Pods of the current revision.")] = 0
+    desired_replicas: Annotated[int, Field(description="Desired number of pods.")] = 0
+    revision: Annotated[str | None, Field(description="The current revision of the pods.")] = None
     code_revision: Annotated[
         str | None,
         Field(
-            description="A hash of the code in the ConfigMap. While there are pods that say nothing of their own code, "
-            "the one that they are taken to have."
+            description="A hash of the code in the ConfigMap. While some pods do not report the code they run, the "
+            "hash that they are assumed to have."
         ),
     ] = None
     selector: Annotated[str | None, Field(description="Label selector of the pods, for the scale subresource.")] = None
     prepared: Annotated[
         str | None,
-        Field(description="What was last seen at the brokers: group settings and start offsets, as a hash."),
+        Field(description="A hash of the group settings and start offsets last observed at the brokers."),
     ] = None
-    queues: Annotated[Queues | None, Field(description="Who owns the queues.")] = None
+    queues: Annotated[Queues | None, Field(description="Ownership of the queues.")] = None
     ready_summary: Annotated[str | None, Field(description="Ready of desired, for kubectl get.")] = None
     state: Annotated[
-        str | None, Field(max_length=128, description="Ready, or the worst that the conditions say, in one word.")
+        str | None,
+        Field(max_length=128, description="Ready, or the reason of the most serious condition, in one word."),
     ] = None
     lag: Annotated[Lag | None, Field(description="How far behind the group is.")] = None
     autoscaling: Annotated[Scaling | None, Field(description="What autoscaling has decided.")] = None
-    spark: Annotated[SparkProgress | None, Field(description="Engine Spark: how the query gets on.")] = None
+    spark: Annotated[SparkProgress | None, Field(description="Engine Spark: progress of the query.")] = None
     members: Annotated[
         list[Member] | None, Field(max_length=MOST_MEMBERS, description="The members, ours and guests.")
     ] = None
-    last_rebalance: Annotated[LastRebalance | None, Field(description="The last time that queues changed hands.")] = (
-        None
-    )
-    last_drain: Annotated[LastDrain | None, Field(description="The last member that was let go.")] = None
+    last_rebalance: Annotated[LastRebalance | None, Field(description="The last rebalance.")] = None
+    last_drain: Annotated[LastDrain | None, Field(description="The last drained member.")] = None
     conditions: Annotated[
         list[Condition] | None,
         Field(
             max_length=16,
-            description="The group's aspects, for kubectl wait.",
+            description="The conditions of the group, for kubectl wait.",
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
         ),
     ] = None

@@ -21,7 +21,7 @@ class Container(Model):
     model_config = ConfigDict(extra="ignore", json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})
 
     name: Annotated[
-        str, Field(min_length=1, max_length=63, description=f"The one named {CONSUMER} is the one that consumes.")
+        str, Field(min_length=1, max_length=63, description=f"The container named {CONSUMER} is the one that consumes.")
     ]
     image: Annotated[str | None, Field(max_length=512, description="The container's image.")] = None
 
@@ -35,20 +35,21 @@ class PodSpec(Model):
         list[Container] | None,
         Field(
             max_length=MOST_CONTAINERS,
-            description=f"Containers. What is said of the one named {CONSUMER} is merged with what the operator says.",
+            description=f"Containers. The one named {CONSUMER} is merged with the operator's own settings.",
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = None
     restart_policy: Annotated[
-        str | None, Field(max_length=16, description="Left out, or OnFailure: a drained worker ends and stays ended.")
+        str | None,
+        Field(max_length=16, description="Left out, or OnFailure, so that a drained worker is not restarted."),
     ] = None
     termination_grace_period_seconds: Annotated[
         int | None,
         Field(
             ge=0,
             le=86_400,
-            description=f"At least {Margin.POD_GRACE.seconds:g} s more than shutdown.drainTimeoutSeconds, which is the "
-            "default.",
+            description=f"At least {Margin.POD_GRACE.seconds:g} s longer than shutdown.drainTimeoutSeconds, which is "
+            "also the default.",
         ),
     ] = None
 
@@ -66,7 +67,7 @@ class TemplateMetadata(Model):
 
 
 class Template(Model):
-    """A pod template: what is not said here, the operator fills in."""
+    """A pod template. The operator fills in what it leaves out."""
 
     metadata: Annotated[
         TemplateMetadata | None, Field(description="Labels and annotations for the pods, beside the operator's own.")

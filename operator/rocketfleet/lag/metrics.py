@@ -41,7 +41,7 @@ OF_GROUP: Final[dict[str, tuple[str, Callable[[GroupLag], float | None]]]] = {
         "Messages not yet consumed in the queues whose lag is known, when it is not known of all.",
         lambda lag: lag.at_least,
     ),
-    "group_retry_messages": ("Messages that are due to be tried again.", lambda lag: lag.retry),
+    "group_retry_messages": ("Messages that are due for a retry.", lambda lag: lag.retry),
     "group_delayed_messages": (
         "Messages that failed and wait for their delay before they are tried again, as far as workers told.",
         lambda lag: lag.delayed,
@@ -52,7 +52,7 @@ OF_GROUP: Final[dict[str, tuple[str, Callable[[GroupLag], float | None]]]] = {
         lambda lag: lag.dlq_end,
     ),
     "group_consumed_messages_per_second": ("Messages consumed per second.", lambda lag: lag.consume_rate),
-    "group_produced_messages_per_second": ("Messages per second that came in.", lambda lag: lag.produce_rate),
+    "group_produced_messages_per_second": ("Messages produced per second.", lambda lag: lag.produce_rate),
     "group_drain_seconds": (
         "How long the lag lasts at these rates; +Inf: it does not shrink.",
         lambda lag: lag.drain_seconds,

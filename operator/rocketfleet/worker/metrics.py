@@ -33,7 +33,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 # Field of the tally → name and meaning. A field that is not here is exported under its own name.
 _COUNTERS = {
-    "pulled": ("messages_pulled", "Messages that pulls brought."),
+    "pulled": ("messages_pulled", "Messages pulled from brokers."),
     "pulls": ("pulls", "Pulls that were answered."),
     "handled": ("messages_handled", "Messages that handlers have returned from, well or not."),
     "failed": ("messages_failed", "Messages whose handler raised or asked for a retry."),
@@ -41,7 +41,7 @@ _COUNTERS = {
     "sent_back": ("messages_sent_back", "Failed messages that the broker took back, to be tried again or given up."),
     "send_back_failed": ("send_back_failed", "Failed messages that the broker did not take back."),
     "commits": ("commits", "Offsets committed."),
-    "rebalances": ("rebalances", "Rounds of rebalancing."),
+    "rebalances": ("rebalances", "Rebalances of this member."),
     "gained": ("queues_gained", "Queues taken over."),
     "lost": ("queues_lost", "Queues given up in good order."),
     "lapsed": ("queues_lapsed", "Queues lost with work in flight: a lock taken away, a lease run out."),
@@ -116,7 +116,7 @@ def _queue_families(group: str, queues: list[QueueReport]) -> Iterator[Metric]:
     labels = ["group", "topic", "broker", "queue"]
     offset = GaugeMetricFamily(_PREFIX + "queue_offset", "The offset that may be committed.", labels=labels)
     messages = GaugeMetricFamily(_PREFIX + "queue_messages", "Messages in memory.", labels=labels)
-    size = GaugeMetricFamily(_PREFIX + "queue_bytes", "Bytes of their bodies.", labels=labels)
+    size = GaugeMetricFamily(_PREFIX + "queue_bytes", "Bytes of message bodies in memory.", labels=labels)
     lease = GaugeMetricFamily(
         _PREFIX + "queue_lease_seconds", "Until the lock is no longer believed in.", labels=labels
     )

@@ -199,16 +199,16 @@ _OPTIONS = (
         "--credentials-file",
         type=_FILE,
         metavar="FILE",
-        help="File with accessKey and secretKey. It is followed: a key that is renewed there is used at once. "
+        help="File with accessKey and secretKey. It is watched: a renewed key is used at once. "
         f"[env, instead: {ACCESS_KEY_VARIABLE}, {SECRET_KEY_VARIABLE}]",
     ),
     click.option(
         "--credentials-directory",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         metavar="DIR",
-        help="Directory with the files accessKey and secretKey, as a Secret is mounted. It is followed too.",
+        help="Directory with the files accessKey and secretKey, as a Secret is mounted. It is watched too.",
     ),
-    click.option("--tls", is_flag=True, help="Speak TLS. Implied by --ca-file, --cert-file and --key-file."),
+    click.option("--tls", is_flag=True, help="Use TLS. Implied by --ca-file, --cert-file and --key-file."),
     click.option("--ca-file", type=_FILE, metavar="FILE", help="Trust certificates signed by these authorities."),
     click.option("--cert-file", type=_FILE, metavar="FILE", help="The client's own certificate."),
     click.option(
@@ -229,7 +229,7 @@ _OPTIONS = (
         is_flag=True,
         flag_value=False,
         default=True,
-        help="Trust a certificate from the right authority whatever name it bears.",
+        help="Do not check the host name in certificates; the authority is still verified.",
     ),
     click.option(
         "--timeout",

@@ -127,9 +127,9 @@ _OPTIONS = (
         help="File with accessKey and secretKey. [default: the object's Secret] "
         f"[env, instead: {ACCESS_KEY_VARIABLE}, {SECRET_KEY_VARIABLE}]",
     ),
-    click.option("--ca-file", type=_FILE, metavar="FILE", help="TLS: authorities. [default: the object's Secret]"),
+    click.option("--ca-file", type=_FILE, metavar="FILE", help="TLS: CA certificates. [default: the object's Secret]"),
     click.option(
-        "--cert-file", type=_FILE, metavar="FILE", help="TLS: our certificate. [default: the object's Secret]"
+        "--cert-file", type=_FILE, metavar="FILE", help="TLS: client certificate. [default: the object's Secret]"
     ),
     click.option("--key-file", type=_FILE, metavar="FILE", help="TLS: its key. [default: the object's Secret]"),
     click.option(

@@ -57,7 +57,10 @@ async def list_groups(connection: Connection, output: OutputFormat, everything: 
 @group.command("create", epilog="\b\nExample:\n  rocketfleet group create billing --max-retries 3")
 @click.argument("name")
 @click.option(
-    "--max-retries", type=click.IntRange(0), metavar="N", help="Before a message is a dead letter. [default: 16]"
+    "--max-retries",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Retries before a message is dead-lettered. [default: 16]",
 )
 @click.option(
     "--orderly/--concurrent", default=None, help="Whether messages are consumed in order. [default: concurrent]"
@@ -169,8 +172,8 @@ async def status(connection: Connection, output: OutputFormat, name: str) -> int
     is_flag=True,
     help="Its offsets, its retry and dead letter topics and what is in them too, as deletionPolicy DeleteAll does.",
 )
-@click.option("--force", is_flag=True, help="Even if it has members.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--force", is_flag=True, help="Delete the group even if it has members.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @cluster_option
 @connection_options
 @asynchronous

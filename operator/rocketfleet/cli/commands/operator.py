@@ -192,7 +192,7 @@ def _cluster(name_servers: str, tls: bool, ca_file: Path | None) -> ClientConfig
     default=200,
     show_default=True,
     envvar="ROCKETFLEET_KUBE_API_BURST",
-    help="As many of them may come at once.",
+    help="Maximum burst of calls to the Kubernetes API.",
 )
 @click.option(
     "--lag-interval",
@@ -201,7 +201,7 @@ def _cluster(name_servers: str, tls: bool, ca_file: Path | None) -> ClientConfig
     show_default=True,
     envvar="ROCKETFLEET_LAG_INTERVAL",
     metavar="SECONDS",
-    help="Between two looks at the lag of all groups.",
+    help="Seconds between sweeps of the lag of all groups.",
 )
 @click.option(
     "--lag-per-queue/--no-lag-per-queue",
@@ -227,14 +227,14 @@ def _cluster(name_servers: str, tls: bool, ca_file: Path | None) -> ClientConfig
     "--lag-history-tls",
     is_flag=True,
     envvar="ROCKETFLEET_LAG_HISTORY_TLS",
-    help="Speak TLS with that cluster.",
+    help="Use TLS for that cluster.",
 )
 @click.option(
     "--lag-history-ca-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     envvar="ROCKETFLEET_LAG_HISTORY_CA_FILE",
     metavar="FILE",
-    help="Speak TLS, and trust certificates signed by these authorities.",
+    help="Use TLS, and trust certificates signed by these authorities.",
 )
 @click.option(
     "--lag-history-dir",
@@ -250,7 +250,7 @@ def _cluster(name_servers: str, tls: bool, ca_file: Path | None) -> ClientConfig
     show_default=True,
     envvar="ROCKETFLEET_LAG_HISTORY_MIB",
     metavar="MIB",
-    help="What those files may take; beyond it the oldest go.",
+    help="Maximum size of those files in MiB; the oldest are deleted first.",
 )
 @click.option(
     "--lag-history-every",
@@ -259,7 +259,7 @@ def _cluster(name_servers: str, tls: bool, ca_file: Path | None) -> ClientConfig
     show_default=True,
     envvar="ROCKETFLEET_LAG_HISTORY_EVERY",
     metavar="SECONDS",
-    help="Between two samples of a queue.",
+    help="Seconds between samples of a queue.",
 )
 @click.option(
     "--log-format",

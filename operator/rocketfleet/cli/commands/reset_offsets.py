@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 )
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic. [default: all subscribed]")
 @click.option("--dry-run", is_flag=True, help="Show what would happen, and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--force", is_flag=True, help="Take a file of another group or cluster.")
 @output_option
 @group_options

@@ -22,7 +22,7 @@ from rocketfleet.group.at_brokers import GroupAtBrokers
 @click.argument("group", required=False)
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
 @click.option("--dry-run", is_flag=True, help="Show what would happen, and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--force", is_flag=True, help="Take a snapshot of another group or cluster.")
 @output_option
 @group_options

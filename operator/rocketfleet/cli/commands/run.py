@@ -45,7 +45,7 @@ WRONG_MANIFEST, UNSAFE, CUT_SHORT, LEFT = 2, 1, 5, 130  # 5 is the worker's, for
     help="Where members, their logs and the objects' state are kept.",
 )
 @click.option("--plain", is_flag=True, help="Plain lines even on a terminal; so do NO_TTY and CI in the environment.")
-@click.option("--verbose", "-v", is_flag=True, help="What goes wrong on the way, too.")
+@click.option("--verbose", "-v", is_flag=True, help="Also log warnings and informational messages.")
 def run(*, files: tuple[Path, ...], state_dir: Path, plain: bool, verbose: bool) -> None:
     """Run ConsumerGroup manifests on this machine, with real workers as processes.
 

@@ -10,7 +10,7 @@ import click
 
 @click.command(hidden=True)
 def executor() -> None:
-    """Be a Spark executor. Spark's Kubernetes scheduler starts it, with all it needs in the environment."""
+    """Run a Spark executor. Started by Spark's Kubernetes scheduler, which sets the environment it needs."""
     from rocketfleet.spark.submitting.executor import NotInAPod, command
 
     try:

@@ -60,7 +60,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     default=300,
     show_default=True,
     metavar="SECONDS",
-    help="With --history: how long a window is. It should hold several samples; the operator takes one a minute.",
+    help="With --history: how long a window is. It should hold several samples; the operator takes one per minute.",
 )
 @click.option(
     "--charts",

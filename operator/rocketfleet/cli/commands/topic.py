@@ -267,7 +267,7 @@ async def route(connection: Connection, output: OutputFormat, name: str) -> int:
 
 @topic.command("delete", epilog="\b\nExample:\n  rocketfleet topic delete orders --yes")
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @cluster_option
 @connection_options
 @asynchronous

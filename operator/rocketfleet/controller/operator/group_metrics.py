@@ -18,14 +18,14 @@ from rocketfleet.controller.reconciling.group_memory import Counts
 _PREFIX = "rocketfleet_group_"
 _LABELS = ["namespace", "name"]
 GAUGES: dict[str, tuple[str, Callable[[Counts], int]]] = {
-    "desired_replicas": ("Pods there should be.", lambda counts: counts.desired),
+    "desired_replicas": ("Desired number of pods.", lambda counts: counts.desired),
     "ready_replicas": ("Pods that are ready and stay.", lambda counts: counts.ready),
 }
 COUNTERS: dict[str, tuple[str, Callable[[Counts], int]]] = {
     "rebalances": ("Rebalances that this operator saw completed.", lambda counts: counts.rebalances),
-    "drains": ("Members that it drained.", lambda counts: counts.drains),
+    "drains": ("Members that this operator drained.", lambda counts: counts.drains),
     "drains_unverified": (
-        "Of those, the ones deleted before their offsets were safe.",
+        "Members deleted before their offsets were safe at the broker.",
         lambda counts: counts.unverified,
     ),
 }

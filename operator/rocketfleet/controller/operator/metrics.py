@@ -20,21 +20,23 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry(auto_describe=False)
         self._passes = Counter(
-            f"{_PREFIX}reconciles", "Passes over a ConsumerGroup, by how they ended.", ["result"], registry=registry
+            f"{_PREFIX}reconciles", "Reconciles of ConsumerGroups, by result.", ["result"], registry=registry
         )
         self._pass_seconds = Histogram(
-            f"{_PREFIX}reconcile_seconds", "How long passes took.", buckets=(0.01, *_SECONDS), registry=registry
+            f"{_PREFIX}reconcile_seconds", "Duration of reconciles.", buckets=(0.01, *_SECONDS), registry=registry
         )
         self._calls = Counter(
-            f"{_PREFIX}api_requests", "Calls to the Kubernetes API, watches apart.", ["method", "status"],
+            f"{_PREFIX}api_requests", "Calls to the Kubernetes API, except watches.", ["method", "status"],
             registry=registry,
         )  # fmt: skip
         self._events = Counter(f"{_PREFIX}events", "Events emitted, by reason.", ["reason"], registry=registry)
         self._rebalance_seconds = Histogram(
-            f"{_PREFIX}rebalance_seconds", "From a change of members to every queue owned once.", buckets=_SECONDS,
-            registry=registry,
+            f"{_PREFIX}rebalance_seconds", "Seconds from a change of members until each queue had one owner.",
+            buckets=_SECONDS, registry=registry,
         )  # fmt: skip
-        self._moved = Counter(f"{_PREFIX}queues_moved", "Queues that rebalances gave another owner.", registry=registry)
+        self._moved = Counter(
+            f"{_PREFIX}queues_moved", "Queues moved to another owner by rebalances.", registry=registry
+        )
         self._drain_seconds = Histogram(
             f"{_PREFIX}drain_seconds", "From the mark of a pod to its deletion, by whether its offsets were verified.",
             ["verified"], buckets=_SECONDS, registry=registry,

@@ -44,7 +44,7 @@ class Reason(StrEnum):
     DELETION_WAITS = "DeletionWaits"
     DELETION_GAVE_UP = "DeletionGaveUp"
     GROUP_REMOVED = "RemovingGroup"
-    LAG_WARNING = "LagWarning"
+    LAG_GROWING = "LagGrowing"
     LAG_STALLED = "LagStalled"
     LAG_STOPPED = "LagStopped"
     LAG_REWOUND = "LagRewound"

@@ -14,10 +14,10 @@ from rocketfleet.lag.judging.rules import GroupVerdict, State
 # State → the condition's reason, and the event that tells of it.
 _WORDS: Mapping[State, tuple[str, Reason | None]] = {
     State.OK: ("Consuming", None),
-    State.UNKNOWN: ("NotKnown", None),
+    State.UNKNOWN: ("Unknown", None),
     State.IDLE_MEMBER: ("IdleMember", Reason.IDLE_MEMBER),
     State.SKEWED: ("Skewed", Reason.LAG_SKEWED),
-    State.WARN: ("Growing", Reason.LAG_WARNING),
+    State.GROWING: ("Growing", Reason.LAG_GROWING),
     State.REWOUND: ("Rewound", Reason.LAG_REWOUND),
     State.FAILING: ("Failing", Reason.LAG_FAILING),
     State.STALLED: ("Stalled", Reason.LAG_STALLED),
@@ -29,7 +29,9 @@ _TRUTH = {True: Truth.TRUE, False: Truth.FALSE, None: Truth.UNKNOWN}
 def lag_verdict(group: ConsumerGroup, state: State | None, sentence: str) -> Verdict:
     """The condition LagHealthy. `sentence` is the one of the moment at which it became so."""
     if group.spec.suspend:
-        return Verdict(Truth.UNKNOWN, "Suspended", "The group is suspended: what comes in meanwhile is lag.")
+        return Verdict(
+            Truth.UNKNOWN, "Suspended", "The group is suspended: messages that arrive meanwhile add to the lag."
+        )
     if state is None:
         return Verdict(Truth.UNKNOWN, "NotMeasured", "The lag has not been measured yet.")
     return Verdict(_TRUTH[state.healthy], _WORDS[state][0], capitalised(sentence))
@@ -71,7 +73,7 @@ def lag_events(told: Collection[State], findings: Mapping[State, str], sentence:
     events = [Event(reason, words, warning=True) for state, words in new if (reason := _WORDS[state][1]) is not None]
     if told and not findings:
         worst = max(told, key=lambda state: state.severity)
-        events.append(Event(Reason.LAG_RECOVERED, f"it is no longer {_WORDS[worst][0]}: {sentence}"))
+        events.append(Event(Reason.LAG_RECOVERED, f"the lag has recovered (it was {_WORDS[worst][0]}): {sentence}"))
     return events
 
 

@@ -212,7 +212,7 @@ async def test_what_came_in_during_a_rest_is_not_held_against_the_group_afterwar
     resting = passes.stage.group.spec.model_copy(update={"suspend": True})
     working = passes.stage.group.spec
     passes.stage.group = passes.stage.group.model_copy(update={"spec": resting})
-    passes.monitor.verdicts[KEY] = accused(State.WARN, "the lag grows")
+    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grows")
     await passes.see(10, 0, 0, 0)
     await passes.see(20, 0, 0, 0)
     assert passes.monitor.resets == []
@@ -223,10 +223,10 @@ async def test_what_came_in_during_a_rest_is_not_held_against_the_group_afterwar
     await passes.see(30, 0, 0, 0)
     await passes.see(0, 0, 0, 0)
     assert len(passes.monitor.resets) == 1
-    assert not {Reason.LAG_WARNING, Reason.LAG_RECOVERED} & set(passes.reasons())
-    passes.monitor.verdicts[KEY] = accused(State.WARN, "the lag grows")
+    assert not {Reason.LAG_GROWING, Reason.LAG_RECOVERED} & set(passes.reasons())
+    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grows")
     await passes.see(40, 0, 0, 0)
-    assert passes.reasons().count(Reason.LAG_WARNING) == 1
+    assert passes.reasons().count(Reason.LAG_GROWING) == 1
 
 
 async def test_a_recommendation_lifts_the_group_at_once() -> None:
@@ -314,11 +314,11 @@ def test_messages_are_counted_over_the_queues_that_were_read_twice() -> None:
     ("told", "findings", "reasons"),
     [
         ((), (), []),
-        ((), (State.WARN,), [Reason.LAG_WARNING]),
-        ((State.WARN,), (State.WARN, State.SKEWED), [Reason.LAG_SKEWED]),
-        ((State.WARN,), (State.STOPPED,), [Reason.LAG_STOPPED]),
+        ((), (State.GROWING,), [Reason.LAG_GROWING]),
+        ((State.GROWING,), (State.GROWING, State.SKEWED), [Reason.LAG_SKEWED]),
+        ((State.GROWING,), (State.STOPPED,), [Reason.LAG_STOPPED]),
         ((State.SKEWED,), (), [Reason.LAG_RECOVERED]),
-        ((State.WARN, State.SKEWED), (State.SKEWED,), []),
+        ((State.GROWING, State.SKEWED), (State.SKEWED,), []),
     ],
 )
 def test_what_is_told_of_findings(told: tuple[State, ...], findings: tuple[State, ...], reasons: list[Reason]) -> None:
@@ -329,16 +329,16 @@ def test_what_is_told_of_findings(told: tuple[State, ...], findings: tuple[State
 async def test_all_findings_are_told_and_stand_in_the_condition() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = accused(State.WARN, "the lag grew", State.SKEWED, "queue 0 carries most")
+    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grew", State.SKEWED, "queue 0 carries most")
     await passes.see(50, 0, 0, 0)
-    assert {Reason.LAG_WARNING, Reason.LAG_SKEWED} <= set(passes.reasons())
+    assert {Reason.LAG_GROWING, Reason.LAG_SKEWED} <= set(passes.reasons())
     assert passes.condition(ConditionType.LAG_HEALTHY)[1] == "The lag grew. Besides, queue 0 carries most"
     passes.monitor.verdicts[KEY] = GroupVerdict(State.UNKNOWN, "a broker does not answer")
     await passes.see(50, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.UNKNOWN
-    passes.monitor.verdicts[KEY] = accused(State.WARN, "the lag grew", State.SKEWED, "queue 0 carries most")
+    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grew", State.SKEWED, "queue 0 carries most")
     await passes.see(50, 0, 0, 0)
-    assert passes.reasons().count(Reason.LAG_WARNING) == 1  # nothing was heard of it in between
+    assert passes.reasons().count(Reason.LAG_GROWING) == 1  # nothing was heard of it in between
     assert Reason.LAG_RECOVERED not in passes.reasons()
 
 

@@ -74,7 +74,7 @@ def test_who_was_at_the_end_within_the_window_is_accused_of_nothing() -> None:
 def test_growing_means_that_it_never_falls() -> None:
     slow = over_time(*[[(number * 5, 10 + number * 8)] for number in range(6)])
     (verdict,) = growing(slow)
-    assert verdict.state is State.WARN
+    assert verdict.state is State.GROWING
     assert "from 10 to 25 messages" in verdict.sentence
     dips = over_time(*[[(number * 5, 10 + number * 8)] for number in range(4)], [(30, 42)], [(31, 60)])
     assert growing(dips) == []
@@ -202,7 +202,7 @@ def test_the_worst_finding_is_the_groups(made: Window) -> None:
 def test_accusations_of_lag_need_lag_now_and_enough_looks(made: Window) -> None:
     limits = Limits(moments=3)
     for verdict in judge(made, limits).verdicts:
-        if verdict.state in (State.STALLED, State.STOPPED, State.WARN, State.SKEWED):
+        if verdict.state in (State.STALLED, State.STOPPED, State.GROWING, State.SKEWED):
             assert len(made.judged) >= 3
             assert made.latest is not None
             assert made.latest.at_least > 0

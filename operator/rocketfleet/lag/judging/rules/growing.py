@@ -1,4 +1,4 @@
-"""WARN: the group works, and falls behind."""
+"""GROWING: the group consumes, but less than comes in."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def growing(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
         lags = [row.lag or 0 for row in track]
         if lags[-1] > lags[0] and all(before <= after for before, after in pairwise(lags)):
             sentence = f"the lag in {queue} grew from {lags[0]} to {counted(lags[-1])} in {span_text(track)}"
-            found.append(Verdict(State.WARN, sentence, queue, member))
+            found.append(Verdict(State.GROWING, sentence, queue, member))
     return found

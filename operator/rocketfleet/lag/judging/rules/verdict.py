@@ -19,7 +19,7 @@ class State(StrEnum):
     UNKNOWN = "UNKNOWN"
     IDLE_MEMBER = "IDLE_MEMBER"
     SKEWED = "SKEWED"
-    WARN = "WARN"
+    GROWING = "GROWING"
     REWOUND = "REWOUND"
     FAILING = "FAILING"
     STALLED = "STALLED"
