@@ -17,8 +17,9 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.support.clock import Clock
 from tests.unit.consumer.messages import several
-from tests.unit.consumer.model_broker import Clock, queue
+from tests.unit.consumer.model_broker import queue
 from tests.unit.consumer.waiting import until
 
 from rocketfleet.consumer.counters import Tally

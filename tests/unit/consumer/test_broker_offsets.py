@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.consumer.model_broker import ADDRESS, Clock, ModelBroker, ModelClient, queue
+from tests.support.clock import Clock
+from tests.unit.consumer.model_broker import ADDRESS, ModelBroker, ModelClient, queue
 from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client.errors import RequestTimeout, RocketMQError

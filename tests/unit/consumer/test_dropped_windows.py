@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
 from tests.unit.consumer.messages import several
-from tests.unit.consumer.model_broker import Clock, queue
+from tests.unit.consumer.model_broker import queue
 from tests.unit.consumer.waiting import until
 
 from rocketfleet.consumer.counters import Tally

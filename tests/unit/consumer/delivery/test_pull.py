@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
 from tests.unit.consumer.messages import several, stored
-from tests.unit.consumer.model_broker import ADDRESS, Clock, ModelBroker, ModelClient, queue
+from tests.unit.consumer.model_broker import ADDRESS, ModelBroker, ModelClient, queue
 from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client.errors import ClientClosed, ConnectError, ResponseError

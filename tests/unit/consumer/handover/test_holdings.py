@@ -11,7 +11,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.unit.consumer.model_broker import ADDRESS, ME, Clock, ModelBroker, ModelClient, queue
+from tests.support.clock import Clock
+from tests.unit.consumer.model_broker import ADDRESS, ME, ModelBroker, ModelClient, queue
 from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client.errors import RequestTimeout, SystemBusy

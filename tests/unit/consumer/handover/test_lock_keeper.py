@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
 from tests.unit.consumer.model_broker import (
     ADDRESS,
     BROKER,
@@ -12,7 +13,6 @@ from tests.unit.consumer.model_broker import (
     ME,
     OTHER_ADDRESS,
     OTHER_BROKER,
-    Clock,
     ModelBroker,
     ModelClient,
     queue,

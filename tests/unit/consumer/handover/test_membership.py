@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
+from tests.support.clock import Clock
 from tests.unit.consumer.model_broker import (
     ADDRESS,
     BROKER,
     ME,
     OTHER_ADDRESS,
     OTHER_BROKER,
-    Clock,
     ModelBroker,
     ModelClient,
     queue,

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.unit.consumer.model_broker import ADDRESS, BROKER, ME, Clock, ModelBroker, ModelClient, queue
+from tests.support.clock import Clock
+from tests.unit.consumer.model_broker import ADDRESS, BROKER, ME, ModelBroker, ModelClient, queue
 from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.allocation.request import AllocationError, Request

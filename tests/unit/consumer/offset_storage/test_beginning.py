@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.clock import Clock
 from tests.unit.consumer.model_broker import (
     ADDRESS,
     BROKER,
@@ -18,7 +19,6 @@ from tests.unit.consumer.model_broker import (
     ME,
     OTHER_ADDRESS,
     OTHER_BROKER,
-    Clock,
     ModelBroker,
     ModelClient,
     queue,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.consumer.model_broker import BROKER, OTHER_BROKER, Clock, queue
+from tests.support.clock import Clock
+from tests.unit.consumer.model_broker import BROKER, OTHER_BROKER, queue
 from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.consumer.delivery.lane import Lane
