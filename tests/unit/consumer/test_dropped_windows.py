@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from tests.support.clock import Clock
+from tests.support.waiting import until
 from tests.unit.consumer.messages import several
 from tests.unit.consumer.model_broker import queue
-from tests.unit.consumer.waiting import until
 
 from rocketfleet.consumer.counters import Tally
 from rocketfleet.consumer.delivery import concurrent, orderly

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from tests.support.clock import Clock
+from tests.support.waiting import until
 from tests.unit.client.peer import Channel
 from tests.unit.producer.cluster import Cluster, Script, cluster_of, hanging_up, refusing, silent
-from tests.unit.producer.waiting import until
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import ConnectionLost, NoRoute, RequestTimeout, ResponseError, SystemBusy

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.clock import Clock
-from tests.unit.client.patience import UNTIMED, until
+from tests.support.waiting import UNTIMED, until
 
 from rocketfleet.client.errors import ClientClosed, ConnectError, NoRoute
 from rocketfleet.client.routing.route_cache import RouteCache, next_refresh

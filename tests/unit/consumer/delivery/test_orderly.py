@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.messages import several
 from tests.unit.consumer.model_broker import queue
-from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.consumer.counters import Tally
 from rocketfleet.consumer.delivery import orderly
@@ -201,7 +201,7 @@ async def test_without_a_limit_it_is_tried_for_ever(make: Make) -> None:
     handler = Handler({0: [RETRY]})
     scene = make(handler)
     scene.lane(1)
-    await until(lambda: len(handler.got) == 25)
+    await until(lambda: len(handler.got) >= 25)
     assert scene.buried == []
 
 
@@ -210,7 +210,7 @@ async def test_dead_letters_that_do_not_take_it_leave_it_in_its_place(make: Make
     scene = make(handler, max_reconsume_times=0)
     scene.refuse = ConnectionError("gone")
     lane = scene.lane(2)
-    await until(lambda: len(handler.got) == 3)
+    await until(lambda: len(handler.got) >= 3)
     assert set(handler.got) == {0}
     assert lane.window.committable == 0
     scene.refuse = None

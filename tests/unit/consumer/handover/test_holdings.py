@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import pytest
 from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import ADDRESS, ME, ModelBroker, ModelClient, queue
-from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client.errors import RequestTimeout, SystemBusy
 from rocketfleet.consumer.counters import Tally

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import (
     ADDRESS,
     BROKER,
@@ -17,7 +18,6 @@ from tests.unit.consumer.model_broker import (
     ModelClient,
     queue,
 )
-from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client.errors import ConnectionLost, RequestTimeout, SystemBusy
 from rocketfleet.consumer.delivery.lane import Lane

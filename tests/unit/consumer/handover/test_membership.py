@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import (
     ADDRESS,
     BROKER,
@@ -14,7 +15,6 @@ from tests.unit.consumer.model_broker import (
     ModelClient,
     queue,
 )
-from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client import fanout
 from rocketfleet.client.errors import ConnectError

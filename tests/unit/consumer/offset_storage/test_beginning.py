@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import (
     ADDRESS,
     BROKER,
@@ -24,7 +25,6 @@ from tests.unit.consumer.model_broker import (
     queue,
     queue_of,
 )
-from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client.errors import RequestTimeout, RocketMQError
 from rocketfleet.consumer.offset_storage import beginning

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import BROKER, OTHER_BROKER, queue
-from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue

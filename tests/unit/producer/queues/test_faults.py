@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.clock import Clock
-from tests.unit.producer.waiting import UNTIMED
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.producer.queues.faults import LADDER, FaultTable, rest_period
 
