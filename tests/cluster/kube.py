@@ -5,7 +5,6 @@ kubectl takes a third of a second of one core, so what is polled is asked of the
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from urllib.parse import urlencode
 import urllib3
 import yaml
 from kubernetes import config
+from tests.support.waiting import wait_until
 
 T = TypeVar("T")
 Manifest = dict[str, Any]
@@ -30,24 +30,11 @@ class CommandError(AssertionError):
         self.output = output
 
 
-class TookTooLongError(AssertionError):
-    """What was waited for did not happen."""
-
-
 def until(probe: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
     """Poll until the probe gives something. An assertion that it fails is its last word."""
-    deadline = time.monotonic() + seconds
-    while True:
-        last = ""
-        try:
-            found = probe()
-            if found:
-                return found
-        except (AssertionError, OSError, urllib3.exceptions.HTTPError) as error:
-            last = f"; last: {error}"
-        if time.monotonic() > deadline:
-            raise TookTooLongError(f"after {seconds:g} s still not so: {what}{last}")
-        time.sleep(_POLL)
+    return wait_until(
+        probe, what, seconds, every=_POLL, ignoring=(AssertionError, OSError, urllib3.exceptions.HTTPError)
+    )
 
 
 class Kube:

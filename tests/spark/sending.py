@@ -1,8 +1,7 @@
 """Sending what a read has to find again: every message is remembered by where the broker says it is."""
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -62,12 +61,3 @@ def rows(frame: DataFrame) -> list[Found]:
         Found(one.topic, one.broker, one.queueId, one.queueOffset, bytes(one.body), one.tags, one.keys, one.msgId)
         for one in frame.select(*columns).collect()
     ]
-
-
-def wait_for(condition: Callable[[], Any], what: str, within: float = 120.0) -> Any:
-    """Wait for a condition and return what made it true; the deadline only bounds a test that fails."""
-    deadline = time.monotonic() + within
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {within} s"
-        time.sleep(0.1)
-    return result

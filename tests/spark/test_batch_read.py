@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from tests.broker.cluster import Cluster
-from tests.spark.sending import numbered, rows, send, wait_for
+from tests.spark.sending import numbered, rows, send
+from tests.support.waiting import wait_until
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
@@ -124,7 +125,7 @@ def test_from_time_to_time(broker: Cluster, topic: str, read: Callable[..., Data
 def _pause() -> int:
     """A moment, in milliseconds, that nothing was sent or will be sent in."""
     moment = int(time.time() * 1000) + 2
-    wait_for(lambda: time.time() * 1000 > moment + 2, "the clock to move")
+    wait_until(lambda: time.time() * 1000 > moment + 2, "the clock to move")
     return moment
 
 

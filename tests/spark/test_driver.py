@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.broker.cluster import Cluster
-from tests.spark.sending import numbered, rows, send, wait_for
+from tests.spark.sending import numbered, rows, send
 from tests.spark.test_stream_read import caught_up, offsets
+from tests.support.waiting import wait_until
 
 from rocketfleet.wire.queue import MessageQueue
 
@@ -68,7 +69,7 @@ def _kill_in_a_batch(driver: Driver, drivers: list[Driver], checkpoint: Path) ->
     """Kill a driver when one batch of its own is done and the next is under way."""
     drivers.append(driver)
     after = last_done(checkpoint) + 1
-    wait_for(lambda: driver.process.poll() is not None or in_a_batch(checkpoint, after), "a batch", within=300)
+    wait_until(lambda: driver.process.poll() is not None or in_a_batch(checkpoint, after), "a batch", within=300)
     assert driver.process.poll() is None, driver.log()
     driver.kill()
 
@@ -87,13 +88,13 @@ def test_a_driver_killed_in_the_middle_of_a_batch_leaves_no_gap_and_no_repeat(
     assert len(sent) > spark.read.parquet(str(tmp_path / "sink")).count() > 0
     last = Driver(tmp_path / "driver-last.log", *arguments)
     drivers.append(last)
-    wait_for(
+    wait_until(
         lambda: last.process.poll() is not None or spark.read.parquet(str(tmp_path / "sink")).count() >= len(sent),
         "all messages in the sink",
         within=300,
     )
     assert sorted(rows(spark.read.parquet(str(tmp_path / "sink")))) == sorted(sent), last.log()
-    wait_for(lambda: caught_up(broker, group, topic), "the group's offsets at the broker")
+    wait_until(lambda: caught_up(broker, group, topic), "the group's offsets at the broker")
 
 
 @pytest.mark.timeout(900)
@@ -105,7 +106,7 @@ def test_a_driver_that_is_asked_to_end_finishes_its_batch_and_writes_it_back(
     arguments = (str(HERE / "slow_pipeline.py"), broker.name_server, topic, group, str(tmp_path))
     driver = Driver(tmp_path / "driver.log", *arguments)
     drivers.append(driver)
-    wait_for(lambda: driver.process.poll() is not None or in_a_batch(checkpoint, 1), "a batch", within=300)
+    wait_until(lambda: driver.process.poll() is not None or in_a_batch(checkpoint, 1), "a batch", within=300)
     driver.process.terminate()
     assert driver.process.wait(120) == 0, driver.log()
     assert not in_a_batch(checkpoint, -1), "no batch was interrupted"
@@ -149,7 +150,7 @@ def test_the_examples_run(
         tmp_path / "log", str(EXAMPLES / "orders_to_parquet.py"), broker.name_server, topic, str(archive)
     )
     drivers.append(archiving)
-    wait_for(
+    wait_until(
         lambda: archiving.process.poll() is not None or list((archive / "messages" / "_spark_metadata").glob("[0-9]*")),
         "the first batch",
         within=300,

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.broker.cluster import Cluster
-from tests.spark.sending import rows, send, wait_for
+from tests.spark.sending import rows, send
 from tests.spark.test_stream_read import Stream
+from tests.support.waiting import wait_until
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
@@ -50,7 +51,7 @@ def forget(cluster: Cluster, queue: MessageQueue) -> int:
             await client.route(queue.topic)
             return await broker_offsets.min_offset(client.remoting, client.master(queue.broker), queue)
 
-    found: int = wait_for(lambda: max(0, asyncio.run(begin())), "retention to delete something")
+    found: int = wait_until(lambda: max(0, asyncio.run(begin())), "retention to delete something")
     cluster.admin("updateBrokerConfig", "-b", cluster.broker_address, "-k", "deleteWhen", "-v", "99")
     return found
 

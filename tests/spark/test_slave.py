@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from tests.broker.cluster import Cluster
-from tests.spark.sending import Found, numbered, rows, send, wait_for
+from tests.spark.sending import Found, numbered, rows, send
 from tests.spark.test_stream_read import Stream
+from tests.support.waiting import wait_until
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
@@ -43,7 +44,7 @@ def test_two_masters_and_a_slave_that_reads_alone(
 
     assert read() == sorted(sent)
     # Messages reach a slave at once, the topics only every ten seconds: one that never had them cannot stand in.
-    wait_for(
+    wait_until(
         lambda: asyncio.run(_ends(cluster, "broker-a-slave", topic)) == dict(ends), "the slave to have what is there"
     )
     cluster.kill("broker-a")
@@ -57,7 +58,7 @@ def test_two_masters_and_a_slave_that_reads_alone(
                 raise
             return False
 
-    wait_for(read_from_slave, "the slave to serve what its master had", within=180.0)
+    wait_until(read_from_slave, "the slave to serve what its master had", within=180.0)
 
     stream = Stream(spark, cluster, tmp_path, topic, "streamers")
     query = stream.start()

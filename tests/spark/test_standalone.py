@@ -11,8 +11,9 @@ from pathlib import Path
 import pyspark
 import pytest
 from tests.broker.cluster import Cluster
-from tests.spark.sending import numbered, send, wait_for
+from tests.spark.sending import numbered, send
 from tests.spark.test_driver import EXAMPLES, Driver
+from tests.support.waiting import wait_until
 
 SITE = Path(pyspark.__file__).parents[1]
 SOURCE = Path(__file__).parents[2] / "operator"
@@ -54,10 +55,10 @@ class Standalone:
             port = probe.getsockname()[1]
         self.master = f"spark://127.0.0.1:{port}"
         self._start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
-        wait_for(lambda: "New state: ALIVE" in self._log("master.Master"), "the master", within=180)
+        wait_until(lambda: "New state: ALIVE" in self._log("master.Master"), "the master", within=180)
         work = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "2", "--memory", "1g"]
         self._start("worker.Worker", *work, "--work-dir", str(directory / "work"), self.master)
-        wait_for(lambda: "registered with master" in self._log("worker.Worker"), "the worker", within=180)
+        wait_until(lambda: "registered with master" in self._log("worker.Worker"), "the worker", within=180)
 
     def _start(self, name: str, *arguments: str) -> None:
         home = Path(pyspark.__file__).parent

@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from tests.broker.cluster import Cluster
-from tests.spark.sending import Found, numbered, rows, send, wait_for
+from tests.spark.sending import Found, numbered, rows, send
+from tests.support.waiting import wait_until
 
 from rocketfleet.client import admin
 from rocketfleet.client.client import Client
@@ -67,7 +68,7 @@ class Stream:
                     raise AssertionError(str(query.exception()))
             return len(self.found()) >= len(wanted)
 
-        wait_for(enough, f"{len(wanted)} messages in the sink")
+        wait_until(enough, f"{len(wanted)} messages in the sink")
         assert self.found() == sorted(wanted)
 
 
@@ -110,7 +111,7 @@ def test_messages_arrive_once_and_mqadmin_sees_the_lag_go_to_0(
         sent += send(broker, numbered(topic, 200, 1000 + 200 * number))
         stream.wait_for(sent)
     # Nothing more comes, and yet the last batch is written back.
-    wait_for(lambda: caught_up(broker, group, topic), "the group's offsets at the broker")
+    wait_until(lambda: caught_up(broker, group, topic), "the group's offsets at the broker")
     progress = broker.admin("consumerProgress", "-g", group)
     lag = re.search(r"Consume Diff Total: *(-?\d+)", progress) or re.search(r"Diff Total: *(-?\d+)", progress)
     assert lag is not None, progress
@@ -162,9 +163,9 @@ def test_queues_that_appear_are_read_from_their_beginning(
     try:
         stream.wait_for(sent)
         create_topic(broker, topic, 5)
-        more = wait_for(lambda: _sent_to_new_queues(broker, topic), "messages in the new queues")
+        more = wait_until(lambda: _sent_to_new_queues(broker, topic), "messages in the new queues")
         stream.wait_for(sent + more)
-        wait_for(lambda: caught_up(broker, group, topic), "the offsets of the new queues at the broker")
+        wait_until(lambda: caught_up(broker, group, topic), "the offsets of the new queues at the broker")
     finally:
         query.stop()
 
@@ -190,7 +191,7 @@ def test_the_checkpoint_wins_over_the_broker_and_that_is_said(
     assert stream.start(available_now=True).awaitTermination(120)
     stream.wait_for(sent)
     broker.admin("resetOffsetByTime", "-g", group, "-t", topic, "-s", "0")
-    wait_for(lambda: not caught_up(broker, group, topic), "the reset at the broker")
+    wait_until(lambda: not caught_up(broker, group, topic), "the reset at the broker")
     sent += send(broker, numbered(topic, 3, 80))
     assert stream.start(available_now=True).awaitTermination(120)
     stream.wait_for(sent)
@@ -205,7 +206,7 @@ def test_a_stream_begins_at_the_end_unless_told_otherwise(
     stream = Stream(spark, broker, tmp_path, topic, group)
     query = stream.start(startingOffsets="latest")
     try:
-        wait_for(lambda: caught_up(broker, group, topic), "the start to be written to the broker")
+        wait_until(lambda: caught_up(broker, group, topic), "the start to be written to the broker")
         sent = send(broker, numbered(topic, 30, 50))
         stream.wait_for(sent)
     finally:
@@ -247,7 +248,7 @@ def test_two_masters_one_of_them_down_for_a_while(
         cluster.mend()
         sent += send(cluster, numbered(topic, 50, 150))
         stream.wait_for(sent)
-        wait_for(lambda: caught_up(cluster, group, topic), "the offsets at both brokers")
+        wait_until(lambda: caught_up(cluster, group, topic), "the offsets at both brokers")
         assert query.exception() is None
     finally:
         query.stop()

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from tests.broker.cluster import Cluster
-from tests.spark.sending import numbered, send, wait_for
+from tests.spark.sending import numbered, send
+from tests.support.waiting import wait_until
 
 from rocketfleet.spark.repeats import drop_repeats
 from rocketfleet.spark.source.sink import BATCH_PROPERTY
@@ -68,11 +69,11 @@ def test_topics_by_column_and_large_bodies(
 def test_a_delayed_message_comes_later(spark: SparkSession, broker: Cluster, topic: str) -> None:
     write(spark.range(3).selectExpr("cast(id as string) as body", "1 as delayLevel"), broker, topic=topic)
 
-    def arrived() -> list[object]:
+    def arrived() -> list[Row]:
         found = read(spark, broker, topic).collect()
         return found if len(found) == 3 else []
 
-    found = wait_for(arrived, "the delayed messages")
+    found = wait_until(arrived, "the delayed messages")
     assert all((one.storeTime - one.bornTime).total_seconds() > 0.5 for one in found)
 
 

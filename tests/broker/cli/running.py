@@ -4,8 +4,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +39,3 @@ def answer(*arguments: str, **options: Any) -> Any:
     done = rocketfleet(*arguments, "-o", "json", **options)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Poll until there is something, and return it."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
-    return found

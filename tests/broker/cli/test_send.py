@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.broker.cli.running import PROGRAM, SECONDS, answer, environment, rocketfleet, wait_until
+from tests.broker.cli.running import PROGRAM, SECONDS, answer, environment, rocketfleet
 from tests.broker.cluster import Cluster
 from tests.broker.facade.reading import messages_of
+from tests.support.waiting import wait_until
 
 
 def bodies(broker: Cluster, topic: str) -> list[bytes]:

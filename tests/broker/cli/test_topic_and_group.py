@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.broker.cli.running import PROGRAM, SECONDS, answer, environment, rocketfleet, wait_until
+from tests.broker.cli.running import PROGRAM, SECONDS, answer, environment, rocketfleet
 from tests.broker.cluster import Cluster
+from tests.support.waiting import wait_until
 
 MEMBER = Path(__file__).parents[1] / "facade" / "sample_member.py"
 

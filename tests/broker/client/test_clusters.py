@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.broker.client.oracle import oracle_of
-from tests.unit.client.patience import until
+from tests.support.waiting import until
 
 from rocketfleet.client import admin
 from rocketfleet.client.client import Client

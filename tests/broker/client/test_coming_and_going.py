@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.unit.client.patience import until
+from tests.support.waiting import until
 
 from rocketfleet.client import admin
 from rocketfleet.client.client import Client

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.client.patience import until
+from tests.support.waiting import until
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig

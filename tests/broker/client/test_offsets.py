@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.broker.client.oracle import Oracle, OracleError
-from tests.unit.client.patience import until
+from tests.support.waiting import until
 
 from rocketfleet.client import admin
 from rocketfleet.client.errors import GroupNotExist, ResponseError, TopicNotExist

@@ -2,15 +2,15 @@
 
 import asyncio
 import threading
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from tests.broker.cluster import Cluster
+from tests.support import waiting
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.client.errors import ConnectError, ConnectionLost, RocketMQError
+from rocketfleet.client.errors import ConnectError, ConnectionLost
 from rocketfleet.client.requests import broker_members, broker_messages, broker_offsets
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.settings import ConsumerSettings
@@ -25,25 +25,11 @@ DEADLINE = 40.0
 
 
 async def until(condition: Callable[[], Any], what: str = "", seconds: float = DEADLINE) -> None:
-    """Poll a condition, a plain or a coroutine function, until it holds.
+    """Wait until a condition holds; one whose broker cannot be reached does not hold yet.
 
-    A condition whose broker cannot be reached does not hold yet: the client of a test, too, has to find out that a
-    broker is back.
+    The client of a test, too, has to find out that a broker is back.
     """
-    deadline = time.monotonic() + seconds
-    unreachable: RocketMQError | None = None
-    while True:
-        try:
-            holds = condition()
-            if isinstance(holds, Awaitable):
-                holds = await holds
-        except (ConnectError, ConnectionLost) as error:
-            holds, unreachable = False, error
-        if holds:
-            return
-        because = "" if unreachable is None else f" (last: {unreachable})"
-        assert time.monotonic() < deadline, f"never happened: {what or condition}{because}"
-        await asyncio.sleep(0.02)
+    await waiting.until(condition, what, seconds, every=0.02, ignoring=(ConnectError, ConnectionLost))
 
 
 class Got:

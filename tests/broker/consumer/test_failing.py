@@ -6,13 +6,15 @@ Delays are the broker's levels; its first is one second, so these tests choose t
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from tests.broker.consumer.scene import Got, Scene, until
 
 from rocketfleet.client.errors import ConnectionLost
 from rocketfleet.client.requests import broker_messages
-from rocketfleet.consumer.delivery import concurrent
+from rocketfleet.consumer import consumer
+from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption, ConcurrentTimings
 from rocketfleet.consumer.results import RETRY, SUCCESS, Retry
 from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message import ReceivedMessage
@@ -156,7 +158,8 @@ async def test_what_cannot_be_sent_back_is_tried_again_here_and_not_passed(
     scene: Scene, make_topic: Topics, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = make_topic(queues=1)
-    monkeypatch.setattr(concurrent, "RETRY_LOCALLY_AFTER", 0.05)
+    quick = partial(ConcurrentConsumption, timings=ConcurrentTimings(retry_locally_after=0.05))
+    monkeypatch.setattr(consumer, "ConcurrentConsumption", quick)
     await scene.send(topic, 0, 1, 2)
     got = Got(lambda message: RETRY if message.body == b"1" and message.reconsume_times < 3 else SUCCESS)
     member = scene.made(group, topic, got)

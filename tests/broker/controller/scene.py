@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.broker.cluster import Cluster, unique
+from tests.support.waiting import until
 
 from rocketfleet.api.checking import read_object
 from rocketfleet.api.consumer_group import ConsumerGroup
@@ -131,12 +132,16 @@ class GroupScene:
 
     async def until(self, condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> float:
         """Wait for a condition; returns how long it took."""
-        started = time.monotonic()
-        while not condition():
-            assert time.monotonic() < started + patience, f"not within {patience:g} s: {what}\n{self.describe()}"
+
+        def holds() -> bool:
+            if condition():
+                return True
             if self._flowing is not None and self._flowing.done() and not self._flowing.cancelled():
                 self._flowing.result()  # traffic that has failed says why
-            await asyncio.sleep(0.02)
+            return False
+
+        started = time.monotonic()
+        await until(holds, what, patience, every=0.02, report=self.describe)
         return time.monotonic() - started
 
     async def ready(self, replicas: int) -> float:

@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.broker.cluster import Cluster
+from tests.support.waiting import wait_until
 
 from rocketfleet.base.processes import began
 from rocketfleet.controller.local.files import read_json
@@ -73,10 +73,7 @@ class Run:
         return {record["process"]["pid"] for record in records if record is not None and record["process"]}
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {what}\n{self.output}"
-            time.sleep(0.05)
+        wait_until(condition, what, PATIENCE, report=lambda: self.output)
 
     def end(self, number: signal.Signals) -> int:
         assert self.process is not None

@@ -6,12 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.waiting import wait_until
 
 from rocketfleet.base.processes import began
 from rocketfleet.devbroker.fleet import Fleet
@@ -55,13 +55,6 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     Fleet(tmp_path / "fleet").stop(delete_data=True)
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.02)
-
-
 def listed(shell: Shell) -> list[list[str]]:
     """mqadmin's table of brokers. It waits three seconds for an answer, however busy the machine is: then once more."""
     try:
@@ -99,7 +92,9 @@ def test_two_masters_with_slaves_start_and_stop(shell: Shell) -> None:
     shell("stop")
     assert [began(pid) for pid in pids] == [None] * 5
     # Tests beside this one try ports, too, and hold each for a moment.
-    until(lambda: all(is_free(port) for process, first in ports.items() for port in claims(process, first)), 10.0)
+    wait_until(
+        lambda: all(is_free(port) for process, first in ports.items() for port in claims(process, first)), within=10.0
+    )
     assert not json.loads(shell("status", "--json", expect=3).stdout)["running"]
     shell("stop", "--delete-data")
     assert not shell.directory.exists()
@@ -121,9 +116,9 @@ def test_a_controller_replaces_a_master_that_dies(shell: Shell) -> None:
         said = fleet.admin("getSyncStateSet", "-a", first["controller"], "-b", "broker-a")
         return said.count("InSyncReplica:") - said.count("NotInSyncReplica:") == 2
 
-    until(in_step)
+    wait_until(in_step)
     fleet.kill(old)
-    until(lambda: roles(json.loads(shell("status", "--json", expect=3).stdout)) == {old: None, new: "master"})
+    wait_until(lambda: roles(json.loads(shell("status", "--json", expect=3).stdout)) == {old: None, new: "master"})
     assert fleet.masters == {"broker-a": fleet.address_of(new)}
     fleet.restart(old)
     assert roles(shell.json("status")) == {old: "slave", new: "master"}
@@ -154,7 +149,7 @@ def test_after_a_crash_it_continues_on_the_same_data_and_ports(shell: Shell) -> 
 def test_a_start_that_is_told_to_end_takes_everything_with_it(shell: Shell, number: signal.Signals) -> None:
     fleet = Fleet(shell.directory)
     process = subprocess.Popen(shell.command("start"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until(lambda: "broker-a" in _started(fleet))
+    wait_until(lambda: "broker-a" in _started(fleet))
     identities = fleet.known().processes
     process.send_signal(number)
     assert process.wait(60) != 0
@@ -165,7 +160,7 @@ def test_a_start_that_is_told_to_end_takes_everything_with_it(shell: Shell, numb
 def test_what_a_killed_start_left_is_stopped(shell: Shell) -> None:
     fleet = Fleet(shell.directory)
     process = subprocess.Popen(shell.command("start"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until(lambda: "name-server" in _started(fleet))
+    wait_until(lambda: "name-server" in _started(fleet))
     process.kill()
     process.wait(60)
     left = fleet.known().processes["name-server"]

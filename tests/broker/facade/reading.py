@@ -1,8 +1,9 @@
 """Everything that is in a topic, read with this project's own client: for tests that compare what was sent."""
 
 import asyncio
-import time
 from collections.abc import Callable
+
+from tests.support.waiting import wait_until
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
@@ -36,10 +37,17 @@ def wait_for_messages(
     name_server: str, topic: str, enough: Callable[[list[ReceivedMessage]], bool], seconds: float = 60
 ) -> list[ReceivedMessage]:
     """Read until there is enough: one-way, delayed and transactional messages take a moment."""
-    deadline = time.monotonic() + seconds
-    while True:
-        messages = messages_of(name_server, topic)
-        if enough(messages):
-            return messages
-        assert time.monotonic() < deadline, f"only these came: {[message.body[:40] for message in messages]}"
-        time.sleep(0.1)
+    messages: list[ReceivedMessage] = []
+
+    def read() -> bool:
+        messages[:] = messages_of(name_server, topic)
+        return enough(messages)
+
+    wait_until(
+        read,
+        f"enough messages of {topic}",
+        seconds,
+        every=0.1,
+        report=lambda: f"only these came: {[message.body[:40] for message in messages]}",
+    )
+    return messages

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker.cluster import Cluster
-from tests.broker.worker.worker_process import until
+from tests.support.waiting import wait_until
 
 from rocketfleet.facade.client import ConsumeStatus, Message, MessageModel, Producer, PushConsumer, ReceivedMessage
 from rocketfleet.facade.exceptions import PushConsumerStartFailed
@@ -51,7 +51,7 @@ def test_a_callback_belongs_to_its_topic(broker: Cluster) -> None:
             message = Message(topic)
             message.set_body(topic)
             producer.send_sync(message)
-        until(lambda: all(got.values()), "both callbacks are called")
+        wait_until(lambda: all(got.values()), "both callbacks are called")
     producer.shutdown()
     assert got == {first: [first.encode()], second: [second.encode()]}
 
@@ -72,7 +72,7 @@ def test_a_message_that_is_put_off_comes_again(broker: Cluster) -> None:
         message = Message(topic)
         message.set_body("once more")
         producer.send_sync(message)
-        until(lambda: times == [0, 1], "it comes a second time")
+        wait_until(lambda: times == [0, 1], "it comes a second time")
 
 
 def test_broadcasting_goes_on_where_it_was(broker: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_broadcasting_goes_on_where_it_was(broker: Cluster, tmp_path: Path, monk
             consumer.subscribe(topic, lambda message: got.append(message.body))
             with consumer:
                 send(f"{start} there")
-                until(functools.partial(has, wanted), "what came while it was there, and while not")
+                wait_until(functools.partial(has, wanted), "what came while it was there, and while not")
             send(f"{start} away")
     assert sorted(got) == [b"0 away", b"0 there", b"1 away", b"1 there", b"2 there"]
 

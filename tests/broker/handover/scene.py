@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support.waiting import until
+
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
@@ -162,15 +164,18 @@ class Scene:
 
     async def until(self, condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> float:
         """Wait for a condition; returns when it was seen to hold."""
-        deadline = time.monotonic() + patience
-        while not condition():
+
+        def holds() -> bool:
+            if condition():
+                return True
             for member in self.members:
                 code = member.process.poll()
                 assert code in (None, 0, -signal.SIGKILL, JAVA_TERMINATED), (
                     f"{member.client_id} died:\n{member.log.read_text()}"
                 )
-            assert time.monotonic() < deadline, f"not within {patience:g} s: {what}\n{self.describe()}"
-            await asyncio.sleep(0.02)
+            return False
+
+        await until(holds, what, patience, every=0.02, report=self.describe)
         return time.time()
 
     def describe(self) -> str:

@@ -1,8 +1,6 @@
 """Reading back what was sent: every queue of a topic from its beginning, by plain pulls."""
 
-import asyncio
-from collections.abc import Callable
-from typing import Any
+from tests.support.waiting import until
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
@@ -36,18 +34,13 @@ async def read_once_there(
     """The same, once there are so many. The cluster is given by its name server, or by a whole configuration."""
     config = ClientConfig(cluster, timeout=10.0) if isinstance(cluster, str) else cluster
     async with Client(config) as client:
-        deadline = asyncio.get_running_loop().time() + within
-        while True:
-            messages = await read_all(client, topic)
-            if len(messages) >= count:
-                return messages
-            assert asyncio.get_running_loop().time() < deadline, f"{len(messages)} of {count} messages in {topic}"
-            await asyncio.sleep(0.05)
+        messages: list[ReceivedMessage] = []
 
+        async def read() -> bool:
+            messages[:] = await read_all(client, topic)
+            return len(messages) >= count
 
-async def until(condition: Callable[[], Any], what: str, *, within: float = 60.0) -> None:
-    """Wait for a condition; the deadline only bounds a test that fails."""
-    deadline = asyncio.get_running_loop().time() + within
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, f"{what}: not within {within} s"
-        await asyncio.sleep(0.02)
+        await until(
+            read, f"{count} messages in {topic}", within, every=0.05, report=lambda: f"there are {len(messages)}"
+        )
+        return messages

@@ -11,7 +11,8 @@ import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.producer.load import Load
 from tests.broker.producer.patience import PATIENT
-from tests.broker.producer.reading import read_once_there, until
+from tests.broker.producer.reading import read_once_there
+from tests.support.waiting import until
 
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.devbroker.setup.config import FleetSpec

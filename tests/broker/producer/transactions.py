@@ -1,6 +1,6 @@
 """A listener whose outcomes a test decides in advance."""
 
-import asyncio
+from tests.support.waiting import until
 
 from rocketfleet.producer import TransactionState
 from rocketfleet.wire.message import Message, ReceivedMessage
@@ -25,7 +25,9 @@ class Outcomes:
 
     async def wait_until_asked(self, times: int, within: float = 60.0) -> None:
         """Wait until the broker has asked about so many transactions."""
-        deadline = asyncio.get_running_loop().time() + within
-        while len({message.msg_id for message in self.asked}) < times:
-            assert asyncio.get_running_loop().time() < deadline, f"asked {len(self.asked)} of {times} times"
-            await asyncio.sleep(0.02)
+        await until(
+            lambda: len({message.msg_id for message in self.asked}) >= times,
+            f"asked about {times} transactions",
+            within,
+            report=lambda: f"asked {len(self.asked)} times",
+        )

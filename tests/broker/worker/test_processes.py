@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.worker.conftest import Offset, Send, Start
-from tests.broker.worker.worker_process import WorkerProcess, until
+from tests.broker.worker.worker_process import WorkerProcess
+from tests.support.waiting import wait_until
 
 from rocketfleet.wire.queue import MessageQueue
 
@@ -42,7 +43,7 @@ async def test_two_processes_are_two_members_behind_one_port(
     await send(topic, bodies(400))
     worker = start_worker("handle", "--processes", "2", "--client-id", "pod")
     worker.until_ready()
-    until(lambda: owners(worker, topic) == {"pod#0": 4, "pod#1": 4}, "each has its half")
+    wait_until(lambda: owners(worker, topic) == {"pod#0": 4, "pod#1": 4}, "each has its half")
     worker.until_handled(bodies(400))
     assert worker.ask("/healthz", token=None) == (200, "ok\n")
     assignment = worker.json("/assignment")
@@ -69,14 +70,14 @@ async def test_two_processes_are_two_members_behind_one_port(
 async def test_a_process_that_dies_is_started_again(start_worker: Start, send: Send, topic: str) -> None:
     worker = start_worker("handle", "--processes", "2", "--client-id", "pod")
     worker.until_ready()
-    until(lambda: owners(worker, topic) == {"pod#0": 4, "pod#1": 4}, "each has its half")
+    wait_until(lambda: owners(worker, topic) == {"pod#0": 4, "pod#1": 4}, "each has its half")
     before = children(worker)
     os.kill(before[0], signal.SIGKILL)
-    until(lambda: len(children(worker)) == 2 and children(worker) != before, "it is started again")
+    wait_until(lambda: len(children(worker)) == 2 and children(worker) != before, "it is started again")
     worker.until_ready()
-    until(lambda: owners(worker, topic) == {"pod#0": 4, "pod#1": 4}, "each has its half again")
+    wait_until(lambda: owners(worker, topic) == {"pod#0": 4, "pod#1": 4}, "each has its half again")
     await send(topic, bodies(80))
-    until(lambda: set(worker.handled) == set(bodies(80)), "all messages are handled")
+    wait_until(lambda: set(worker.handled) == set(bodies(80)), "all messages are handled")
     worker.signal()
     assert worker.wait() == 0
 
@@ -88,7 +89,7 @@ async def test_processes_do_not_outlive_their_parent(start_worker: Start, topic:
     assert len(orphans) == 2
     worker.signal(signal.SIGKILL)
     worker.wait()
-    until(lambda: not any(is_alive(pid) for pid in orphans), "they have drained and ended")
+    wait_until(lambda: not any(is_alive(pid) for pid in orphans), "they have drained and ended")
     assert worker.log_text.count("the parent process is gone") == 2
     assert worker.log_text.count("drained in") == 2
 
@@ -97,7 +98,7 @@ async def test_a_signal_to_the_parent_drains_all(start_worker: Start, send: Send
     worker = start_worker("slowly", "--processes", "2")
     worker.until_ready()
     sending = asyncio.create_task(send(topic, bodies(300)))
-    await asyncio.to_thread(until, lambda: len(worker.handled) > 50, "it is at work")
+    await asyncio.to_thread(wait_until, lambda: len(worker.handled) > 50, "it is at work")
     worker.signal()
     assert await asyncio.to_thread(worker.wait) == 0
     await sending
@@ -113,15 +114,15 @@ async def test_the_first_signal_to_the_parent_after_a_call_to_drain_does_not_hur
 ) -> None:
     worker = start_worker("hold", "--processes", "2", "--drain-timeout", "3600")
     worker.until_ready()
-    until(lambda: sorted(owners(worker, topic).values()) == [4, 4], "each has its half")
+    wait_until(lambda: sorted(owners(worker, topic).values()) == [4, 4], "each has its half")
     worker.hold_file.touch()
     await send(topic, bodies(8))
-    until(lambda: len(worker.handled) == 8, "handlers have the messages")
+    wait_until(lambda: len(worker.handled) == 8, "handlers have the messages")
     draining = asyncio.create_task(asyncio.to_thread(worker.json, "/drain", "POST"))
-    await asyncio.to_thread(until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
+    await asyncio.to_thread(wait_until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
     worker.signal()
     # Once by the parent, and once by each of its processes.
-    await asyncio.to_thread(until, lambda: worker.log_text.count("asked to stop") == 3, "the signal is passed on")
+    await asyncio.to_thread(wait_until, lambda: worker.log_text.count("asked to stop") == 3, "the signal is passed on")
     worker.hold_file.unlink()
     answer = await draining
     assert sum(queue["unfinished"] for queue in answer["queues"]) == 0

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.broker.cluster import Cluster
-from tests.broker.worker.worker_process import TOKEN, WorkerProcess, until
+from tests.broker.worker.worker_process import TOKEN, WorkerProcess
+from tests.support.waiting import wait_until
 
 from rocketfleet.client.config import ClientConfig, TlsConfig
 from rocketfleet.producer.producer import Producer
@@ -44,7 +45,7 @@ async def test_credentials_and_certificates_come_by_the_environment_and_stay_out
     worker = WorkerProcess(tmp_path / "worker", "worker", environment=environment, token=None)
     try:
         worker.until_ready()
-        until(lambda: worker.handled == ["hello"], "the message is handled")
+        wait_until(lambda: worker.handled == ["hello"], "the message is handled")
         token_file.write_text("another-token")
         assert worker.ask("/drain", "POST", token=TOKEN)[0] == 403
         assert worker.json("/drain", "POST", token="another-token")["confirmed"] is True

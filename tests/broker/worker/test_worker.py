@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.worker.conftest import Offset, Send, Start
-from tests.broker.worker.worker_process import TOKEN, until
+from tests.broker.worker.worker_process import TOKEN
+from tests.support.waiting import wait_until
 
 from rocketfleet.wire.queue import MessageQueue
 
@@ -39,7 +40,7 @@ async def test_it_consumes_says_what_it_holds_and_drains_to_the_brokers_offsets(
     owned = worker.owned(topic)
     assert owned.keys() == {("broker-a", number) for number in range(8)}
     assert all(0 < queue["leaseSeconds"] <= 60 for queue in owned.values())
-    until(lambda: sum(queue["offset"] for queue in worker.owned(topic).values()) == 200, "offsets add up")
+    wait_until(lambda: sum(queue["offset"] for queue in worker.owned(topic).values()) == 200, "offsets add up")
 
     metrics = worker.ask("/metrics", token=None)[1]
     assert f'rocketfleet_worker_messages_handled_total{{group="{group}"}} 200.0' in metrics
@@ -94,7 +95,7 @@ async def test_sigterm_hands_over_to_a_second_worker_with_nothing_lost_or_repeat
     first = start_worker("slowly", name="first")
     first.until_ready()
     sending = asyncio.create_task(send(topic, bodies(600)))
-    await asyncio.to_thread(until, lambda: len(first.handled) > 50, "the first worker is at it")
+    await asyncio.to_thread(wait_until, lambda: len(first.handled) > 50, "the first worker is at it")
     second = start_worker("slowly", name="second")
     await asyncio.to_thread(second.until_owns, topic, 4)
     await asyncio.to_thread(first.until_owns, topic, 4)
@@ -135,7 +136,7 @@ async def test_a_handler_that_raises_fails_its_message_and_nothing_else(
     await send(topic, ["bad", "bad-exit", *bodies(20)])
     worker = start_worker("fail_once")
     again = {f"bad 1 {topic}", f"bad-exit 1 {topic}"}
-    until(lambda: again <= set(worker.handled_lines), "the messages have come again")
+    wait_until(lambda: again <= set(worker.handled_lines), "the messages have come again")
     assert Counter(worker.handled) == Counter([*["bad", "bad-exit"] * 2, *bodies(20)])
     told = [line for line in worker.log if "the handler does not like bad" in line.get("exception", "")]
     assert len(told) == 1
@@ -146,7 +147,7 @@ async def test_a_handler_that_raises_fails_its_message_and_nothing_else(
     assert f'rocketfleet_worker_messages_failed_total{{group="{group}"}} 2.0' in metrics
     assert f'rocketfleet_worker_send_back_failed_total{{group="{group}"}} 0.0' in metrics
     # They came by the retry topic, not by a second try on the spot.
-    until(
+    wait_until(
         lambda: [queue["offset"] for queue in worker.owned(f"%RETRY%{group}").values()] == [2], "both came by %RETRY%"
     )
     worker.signal()
@@ -161,14 +162,14 @@ async def test_health_fails_when_an_asynchronous_handler_blocks_the_loop(
     assert worker.ask("/healthz", token=None) == (200, "ok\n")
     worker.hold_file.touch()
     await send(topic, ["stuck"])
-    status, sentence = until(lambda: (a := worker.ask("/healthz", token=None))[0] == 503 and a, "unhealthy")
+    status, sentence = wait_until(lambda: (a := worker.ask("/healthz", token=None))[0] == 503 and a, "unhealthy")
     assert status == 503
     assert "event loop has not run" in sentence
     # What only looks is still answered.
     assert len(worker.json("/assignment")["queues"]) == 9
     assert "rocketfleet_worker_loop_delay_seconds" in worker.ask("/metrics")[1]
     worker.hold_file.unlink()
-    until(lambda: worker.ask("/healthz", token=None)[0] == 200, "healthy again")
+    wait_until(lambda: worker.ask("/healthz", token=None)[0] == 200, "healthy again")
     worker.signal()
     assert worker.wait() == 0
 
@@ -178,9 +179,9 @@ async def test_a_second_signal_hurries(start_worker: Start, send: Send, topic: s
     worker.until_ready()
     worker.hold_file.touch()
     await send(topic, ["held"])
-    until(lambda: worker.handled == ["held"], "the handler has the message")
+    wait_until(lambda: worker.handled == ["held"], "the handler has the message")
     worker.signal()
-    until(lambda: "Draining" in worker.json("/assignment")["phase"], "draining")
+    wait_until(lambda: "Draining" in worker.json("/assignment")["phase"], "draining")
     assert worker.ask("/readyz")[0] == 503
     assert worker.ask("/rebalance", "POST")[0] == 409
     worker.signal()
@@ -196,11 +197,11 @@ async def test_the_first_signal_after_a_call_to_drain_does_not_hurry(
     worker.until_ready()
     worker.hold_file.touch()
     await send(topic, bodies(3))
-    until(lambda: len(worker.handled) == 3, "handlers have the messages")
+    wait_until(lambda: len(worker.handled) == 3, "handlers have the messages")
     draining = asyncio.create_task(asyncio.to_thread(worker.json, "/drain", "POST"))
-    await asyncio.to_thread(until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
+    await asyncio.to_thread(wait_until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
     worker.signal()
-    await asyncio.to_thread(until, lambda: "asked to stop" in worker.log_text, "the signal is heard")
+    await asyncio.to_thread(wait_until, lambda: "asked to stop" in worker.log_text, "the signal is heard")
     worker.hold_file.unlink()
     answer = await draining
     assert sum(queue["unfinished"] for queue in answer["queues"]) == 0
@@ -213,11 +214,11 @@ async def test_the_second_signal_hurries_though_a_call_came_first(start_worker: 
     worker.until_ready()
     worker.hold_file.touch()
     await send(topic, ["held"])
-    until(lambda: worker.handled == ["held"], "the handler has the message")
+    wait_until(lambda: worker.handled == ["held"], "the handler has the message")
     draining = asyncio.create_task(asyncio.to_thread(worker.json, "/drain", "POST"))
-    await asyncio.to_thread(until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
+    await asyncio.to_thread(wait_until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
     worker.signal()
-    await asyncio.to_thread(until, lambda: "asked to stop" in worker.log_text, "the first signal is heard")
+    await asyncio.to_thread(wait_until, lambda: "asked to stop" in worker.log_text, "the first signal is heard")
     worker.signal()
     answer = await draining
     assert sum(queue["unfinished"] for queue in answer["queues"]) == 1
@@ -230,7 +231,7 @@ async def test_one_that_waits_is_done_when_its_handlers_are(start_worker: Start,
     worker.until_ready()
     worker.hold_file.touch()
     await send(topic, ["held"])
-    until(lambda: worker.handled == ["held"], "the handler has the message")
+    wait_until(lambda: worker.handled == ["held"], "the handler has the message")
     # Callers that give up, as an operator does after a while: it is asked again.
     for _ in range(3):
         with pytest.raises(TimeoutError):
@@ -246,9 +247,9 @@ async def test_one_that_waits_hurries_by_a_second_signal_too(start_worker: Start
     worker.until_ready()
     worker.hold_file.touch()
     await send(topic, ["held"])
-    until(lambda: worker.handled == ["held"], "the handler has the message")
+    wait_until(lambda: worker.handled == ["held"], "the handler has the message")
     worker.signal()
-    until(lambda: "Draining" in worker.json("/assignment")["phase"], "draining")
+    wait_until(lambda: "Draining" in worker.json("/assignment")["phase"], "draining")
     worker.signal()
     assert worker.wait() == 5
 
@@ -258,9 +259,9 @@ async def test_a_second_call_to_drain_gets_the_same_answer(start_worker: Start, 
     worker.until_ready()
     worker.hold_file.touch()
     await send(topic, ["held"])
-    until(lambda: worker.handled == ["held"], "the handler has the message")
+    wait_until(lambda: worker.handled == ["held"], "the handler has the message")
     first = asyncio.create_task(asyncio.to_thread(worker.json, "/drain", "POST"))
-    await asyncio.to_thread(until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
+    await asyncio.to_thread(wait_until, lambda: worker.json("/assignment")["phase"] == "Draining", "draining")
     second = asyncio.create_task(asyncio.to_thread(worker.json, "/drain", "POST"))
     worker.hold_file.unlink()
     assert await first == await second
@@ -312,7 +313,9 @@ async def test_without_a_token_nothing_can_be_changed(start_worker: Start) -> No
 
 async def test_a_topic_that_does_not_exist_is_waited_for_and_then_given_up(start_worker: Start) -> None:
     worker = start_worker("handle", "--join-timeout", "2", environment={"ROCKETFLEET_TOPICS": "no-such-topic"})
-    status, sentence = until(lambda: (a := worker.ask("/readyz"))[0] == 503 and "no-such" in a[1] and a, "told why")
+    status, sentence = wait_until(
+        lambda: (a := worker.ask("/readyz"))[0] == 503 and "no-such" in a[1] and a, "told why"
+    )
     assert status == 503
     assert "no-such-topic" in sentence
     assert worker.wait() == 3

@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import wait_until
 
 TOKEN = "the-control-token"
 PATIENCE = 90.0
@@ -63,16 +64,6 @@ async def later(message):
 """
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    """Poll until the condition is something; returns it."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"still not: {what}")
-
-
 class WorkerProcess:
     """One worker. `environment` and `arguments` come on top of what every test needs."""
 
@@ -107,7 +98,7 @@ class WorkerProcess:
 
     def ask(self, path: str, method: str = "GET", token: str | None = TOKEN, timeout: float = 60.0) -> tuple[int, str]:
         """Status and body."""
-        address = until(lambda: self._port_file.exists() and self._port_file.read_text().strip(), "a control port")
+        address = wait_until(lambda: self._port_file.exists() and self._port_file.read_text().strip(), "a control port")
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         request = urllib.request.Request(f"http://{address}{path}", method=method, headers=headers)
         try:
@@ -128,7 +119,7 @@ class WorkerProcess:
             assert self.process.poll() is None, self.log_text
             return self.ask("/readyz")[0] == 200
 
-        until(ready, "ready")
+        wait_until(ready, "ready")
 
     def until_handled(self, bodies: list[str]) -> None:
         """Wait until every one of these was handled; fails at once if one is handled twice, or was never sent."""
@@ -140,13 +131,13 @@ class WorkerProcess:
             return found == wanted
 
         try:
-            until(all_handled, "")
+            wait_until(all_handled, "all are handled")
         except AssertionError as error:
             missing = wanted - Counter(self.handled)
             raise AssertionError(f"{error}; not handled: {missing}\n{self.log_text}") from None
 
     def until_owns(self, topic: str, count: int) -> None:
-        until(lambda: len(self.owned(topic)) == count, f"{count} queues of {topic} are owned")
+        wait_until(lambda: len(self.owned(topic)) == count, f"{count} queues of {topic} are owned")
 
     def owned(self, topic: str) -> dict[tuple[str, int], dict[str, Any]]:
         """Its queues of a topic, by broker and number."""

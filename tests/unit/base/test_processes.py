@@ -5,22 +5,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until
 
 from rocketfleet.base.processes import Identity, _began_by_ps, began, end_all, kill_all, spawn
 
 Start = Callable[..., Identity]
-
-
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -47,13 +40,13 @@ def test_a_process_lives_until_it_ends(start: Start) -> None:
 
 def test_the_program_has_the_id_that_was_noted(start: Start, tmp_path: Path) -> None:
     identity = start("sh", "-c", "echo $$; exec sleep 60")
-    until(lambda: (tmp_path / "output").read_text() == f"{identity.pid}\n")
+    wait_until(lambda: (tmp_path / "output").read_text() == f"{identity.pid}\n")
     assert identity.alive
 
 
 def test_it_runs_in_a_session_of_its_own_without_our_input(start: Start, tmp_path: Path) -> None:
     identity = start("sh", "-c", "cat; echo done; exec sleep 60")
-    until(lambda: (tmp_path / "output").read_text() == "done\n")
+    wait_until(lambda: (tmp_path / "output").read_text() == "done\n")
     assert os.getsid(identity.pid) == identity.pid
 
 
@@ -91,7 +84,7 @@ def test_an_id_that_another_process_has_now_is_left_alone(start: Start) -> None:
 
 def test_an_id_that_no_process_has_is_dead(start: Start) -> None:
     identity = start("true")
-    until(lambda: not identity.alive)
+    wait_until(lambda: not identity.alive)
     assert began(identity.pid) is None
     assert not identity.send(signal.SIGTERM)
 
@@ -102,20 +95,20 @@ def test_a_zombie_is_dead() -> None:
     assert start is not None
     identity = Identity(child.pid, start)
     child.kill()
-    until(lambda: not identity.alive)  # though nobody has waited for it
+    wait_until(lambda: not identity.alive)  # though nobody has waited for it
     child.wait()
 
 
 def test_one_that_ignores_the_signal_is_killed_after_the_grace(start: Start, tmp_path: Path) -> None:
     identity = start("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
-    until(lambda: "ready" in (tmp_path / "output").read_text())
+    wait_until(lambda: "ready" in (tmp_path / "output").read_text())
     assert end_all([identity], 0.2) == [identity]
     assert not identity.alive
 
 
 def test_one_that_is_paused_still_ends_in_good_order(start: Start, tmp_path: Path) -> None:
     identity = start("sh", "-c", "trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.05; done")
-    until(lambda: "ready" in (tmp_path / "output").read_text())
+    wait_until(lambda: "ready" in (tmp_path / "output").read_text())
     identity.send(signal.SIGSTOP)
     assert end_all([identity], 20.0) == []
     assert (tmp_path / "output").read_text() == "ready\nbye\n"
@@ -126,7 +119,7 @@ def test_names_with_spaces_and_parentheses_do_not_confuse(start: Start, tmp_path
     program.write_text("#!/bin/sh\nsleep 60\n")
     program.chmod(0o755)
     identity = start(str(program))
-    until(lambda: "a) R (b" in Path(f"/proc/{identity.pid}/comm").read_text())
+    wait_until(lambda: "a) R (b" in Path(f"/proc/{identity.pid}/comm").read_text())
     assert identity.alive
 
 
@@ -153,5 +146,5 @@ def test_if_the_starter_is_killed_before_it_has_noted_the_process_nothing_runs(t
     done = subprocess.run([sys.executable, str(starter)], cwd=tmp_path, check=False)
     assert done.returncode == -signal.SIGKILL
     pid = int((tmp_path / "pid").read_text())
-    until(lambda: began(pid) is None)
+    wait_until(lambda: began(pid) is None)
     assert not (tmp_path / "ran").exists()

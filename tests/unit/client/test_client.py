@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.client.patience import until
+from tests.support.waiting import until
 from tests.unit.client.peer import Channel, Peer
 
 from rocketfleet.client import admin
@@ -80,7 +80,7 @@ def stats(channel: Channel, command: Command) -> None:
 def silent(_channel: Channel, _command: Command) -> None: ...
 
 
-class Clock:
+class ClockAhead:
     """The machine's, and what a test adds to it."""
 
     ahead = 0.0
@@ -91,14 +91,14 @@ class Clock:
 
 @asynccontextmanager
 async def running(
-    *names: str, clock: Clock | None = None, timeout: float = 10.0
+    *names: str, clock: ClockAhead | None = None, timeout: float = 10.0
 ) -> AsyncIterator[tuple[Cluster, Client]]:
     async with AsyncExitStack() as stack:
         cluster = Cluster()
         await stack.enter_async_context(cluster.name_server)
         for name in names:
             cluster.brokers[name] = await stack.enter_async_context(Peer(stats))
-        client = Client(ClientConfig(cluster.name_server.address, timeout=timeout), clock=clock or Clock())
+        client = Client(ClientConfig(cluster.name_server.address, timeout=timeout), clock=clock or ClockAhead())
         await stack.enter_async_context(client)
         yield cluster, client
 
@@ -334,7 +334,7 @@ async def test_a_master_that_is_gone_is_no_master() -> None:
 
 
 async def test_a_connected_broker_that_vanishes_from_the_route_keeps_its_address_and_queues() -> None:
-    clock = Clock()
+    clock = ClockAhead()
     async with running("a", "b", clock=clock) as (cluster, client):
         cluster.topics.update(T=("a", "b"))
         both = await client.subscribe_queues("T")
@@ -397,7 +397,7 @@ async def test_an_address_that_another_broker_has_now_is_not_kept() -> None:
 
 
 async def test_brokers_are_forgotten_with_the_last_topic_in_use() -> None:
-    clock = Clock()
+    clock = ClockAhead()
     async with running("a", "b", clock=clock) as (cluster, client):
         cluster.topics.update(T=("a",), U=("b",))
         release = client.routes.watch("U")

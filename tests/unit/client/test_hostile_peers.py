@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.client.patience import UNTIMED, until
+from tests.support.waiting import UNTIMED, until
 from tests.unit.client.peer import Channel, Peer, obedient
 
 from rocketfleet.client.config import ClientConfig

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.client.patience import UNTIMED
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.base.backoff import BackoffPolicy, Failures, after_failure, delay
 from rocketfleet.client.config import ClientConfig, new_client_id

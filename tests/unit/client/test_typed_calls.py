@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.client.patience import UNTIMED
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.client.errors import ProtocolError, ResponseError, RocketMQError, SystemBusy
 from rocketfleet.client.requests import (

@@ -12,6 +12,7 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from tests.support.clock import Clock
 from tests.unit.consumer.messages import stored
 
 from rocketfleet.client.errors import ConnectError, ConnectionLost, NoBroker, NoRoute
@@ -41,14 +42,6 @@ LONG = 1e6  # seconds that a broker has been up, unless a test says otherwise
 
 def queue(number: int = 0, topic: str = "t", broker: str = BROKER) -> MessageQueue:
     return MessageQueue(topic, broker, number)
-
-
-class Clock:
-    def __init__(self, now: float = 1000.0) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class ModelBroker:

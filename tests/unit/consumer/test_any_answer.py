@@ -17,9 +17,10 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.support.clock import Clock
+from tests.support.waiting import until
 from tests.unit.consumer.messages import several
-from tests.unit.consumer.model_broker import Clock, queue
-from tests.unit.consumer.waiting import until
+from tests.unit.consumer.model_broker import queue
 
 from rocketfleet.consumer.counters import Tally
 from rocketfleet.consumer.delivery import concurrent, orderly

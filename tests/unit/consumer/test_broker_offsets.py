@@ -4,8 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.consumer.model_broker import ADDRESS, Clock, ModelBroker, ModelClient, queue
-from tests.unit.consumer.waiting import turns, until
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
+from tests.unit.consumer.model_broker import ADDRESS, ModelBroker, ModelClient, queue
 
 from rocketfleet.client.errors import RequestTimeout, RocketMQError
 from rocketfleet.consumer.counters import Tally

@@ -6,18 +6,19 @@ Whoever gives a queue up waits for exactly this before letting go of its lock.
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
+from tests.support.waiting import until
 from tests.unit.consumer.messages import several
-from tests.unit.consumer.model_broker import Clock, queue
-from tests.unit.consumer.waiting import until
+from tests.unit.consumer.model_broker import queue
 
 from rocketfleet.consumer.counters import Tally
-from rocketfleet.consumer.delivery import concurrent, orderly
-from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption
+from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption, ConcurrentTimings
 from rocketfleet.consumer.delivery.lane import Lane
-from rocketfleet.consumer.delivery.orderly import OrderlyConsumption
+from rocketfleet.consumer.delivery.orderly import OrderlyConsumption, OrderlyTimings
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 from rocketfleet.consumer.handler import inspect_handler
 from rocketfleet.consumer.results import COMMIT, RETRY, SUCCESS
@@ -58,7 +59,12 @@ class Scene:
             (True, True): several_async,
         }
         given = {"consume_message_batch_max_size": 4 if batch else 1, "consume_timeout": TIMEOUT, **settings}
-        self.service = (OrderlyConsumption if mode is ConsumeMode.ORDERLY else ConcurrentConsumption)(
+        service: Callable[..., OrderlyConsumption | ConcurrentConsumption] = (
+            partial(OrderlyConsumption, timings=OrderlyTimings(tick=0.002))
+            if mode is ConsumeMode.ORDERLY
+            else partial(ConcurrentConsumption, timings=ConcurrentTimings(tick=0.002))
+        )
+        self.service = service(
             ConsumerSettings("g", (Subscription("t"),), consume_mode=mode, **given),
             inspect_handler(handlers[is_async, batch]),
             self.send_back,
@@ -107,9 +113,7 @@ class Scene:
 
 
 @pytest.fixture
-async def make(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Scene]]:
-    monkeypatch.setattr(concurrent, "TICK", 0.002)
-    monkeypatch.setattr(orderly, "TICK", 0.002)
+async def make() -> AsyncIterator[Callable[..., Scene]]:
     scenes: list[Scene] = []
 
     def make_scene(*args: Any, **kwargs: Any) -> Scene:

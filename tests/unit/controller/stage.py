@@ -4,7 +4,7 @@ Pods start at once and join at once unless told otherwise; queues are owned as `
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -331,10 +331,3 @@ class StageWorkers(WorkerCalls):
 
 def away() -> RocketMQError:
     return ConnectError("127.0.0.1:9876", "connection refused", 0.4)
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Let tasks run until something is so."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - the condition may be anything
-            await asyncio.sleep(0.005)

@@ -9,11 +9,11 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until
 
 from rocketfleet.base.processes import Identity, began
 from rocketfleet.devbroker import fleet as fleets
@@ -63,13 +63,6 @@ def remembered(
     ports = {name: 20000 + 10 * place for place, name in enumerate(spec.listeners)}
     state.save(fleet.layout.state, State(spec, ports, "/bin/java", "/jars", processes, ready=ready))
     return fleet
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.01)
 
 
 def test_nothing_was_started(tmp_path: Path) -> None:
@@ -314,8 +307,8 @@ def test_a_guard_stops_the_fleet_of_a_program_that_is_killed(tmp_path: Path, bys
         "guard = Guard(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", program, str(fleet.directory)], check=False).returncode == -9
-    until(lambda: not bystander.alive)
-    until(lambda: not fleet.directory.exists())
+    wait_until(lambda: not bystander.alive)
+    wait_until(lambda: not fleet.directory.exists())
 
 
 def test_a_guard_that_is_dismissed_does_nothing(tmp_path: Path, bystander: Identity) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
 
 from rocketfleet.base.processes import Identity
 from rocketfleet.devbroker.errors import ProbeError, StartError
@@ -47,17 +48,6 @@ class Dead(Identity):
     alive = False
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 def plan(name: str, words: str = "boot success") -> ProcessPlan:
     return ProcessPlan(name, (), words)
 
@@ -71,7 +61,7 @@ def readiness(directory: Path, wire: Wire, outputs: dict[str, str], *, controlle
 
 
 def wait(asker: Readiness, name: str, identity: Identity, clock: Clock | None = None) -> list[str]:
-    clock = clock or Clock()
+    clock = clock or Clock(0.0)
     told: list[str] = []
     asker.wait([(plan(name), identity)], 10.0, told.append, clock=clock, sleep=clock.sleep)
     return told
@@ -136,7 +126,7 @@ def test_one_that_died_after_it_was_up_does_not_count(tmp_path: Path) -> None:
 
 
 def test_one_that_is_too_slow_is_named_when_the_time_is_out(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     with pytest.raises(StartError, match=r"Not ready after 10 s: broker-a"):
         wait(readiness(tmp_path, Wire({}), {"broker-a": ""}), "broker-a", Living(1, ""), clock)
     assert 10.0 < clock.now < 10.2

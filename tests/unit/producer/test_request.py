@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.producer.waiting import UNTIMED
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.producer.errors import InvalidMessage
 from rocketfleet.producer.request import (

@@ -5,9 +5,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
+from tests.support.waiting import until
 from tests.unit.client.peer import Channel
 from tests.unit.producer.cluster import Cluster, Script, cluster_of, hanging_up, refusing, silent
-from tests.unit.producer.waiting import until
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import ConnectionLost, NoRoute, RequestTimeout, ResponseError, SystemBusy
@@ -185,16 +186,9 @@ async def test_a_broker_comes_back_to_all_topics_at_once() -> None:
         await until(lambda: all(len(producer._rings[topic].queues) == 8 for topic in ("t", "u")))
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_a_slow_broker_is_left_alone_and_a_failing_one_until_it_answers() -> None:
     async with cluster_of("a", "b") as cluster:
-        clock = Clock()
+        clock = Clock(100.0)
 
         def slow(_channel: Channel, command: Command) -> None:
             if command.code == RequestCode.SEND_MESSAGE_V2:

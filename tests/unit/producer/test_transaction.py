@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support.waiting import until
 from tests.unit.client.peer import Channel
 from tests.unit.producer.cluster import Cluster, cluster_of, refusing
-from tests.unit.producer.waiting import until
 
 from rocketfleet.producer import InvalidMessage, Producer, SendFailed, SendStatus, TransactionState
 from rocketfleet.wire.codes import RequestCode, ResponseCode

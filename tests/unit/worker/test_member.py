@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.worker.waiting import until
+from tests.support.waiting import until
 
 from rocketfleet.allocation.strategies import build
 from rocketfleet.client.config import ClientConfig

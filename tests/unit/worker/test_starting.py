@@ -1,5 +1,6 @@
 """A worker whose handler takes its time to be imported: it can be asked, told to drain, and stopped."""
 
+import inspect
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until
 
 from rocketfleet.control.endpoints import Unavailable
 from rocketfleet.worker.starting import Starting
@@ -56,11 +58,13 @@ class Worker:
         self.until(lambda: self._begun.exists() and self._port.exists())
 
     def until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
-        while not condition():
+        def holds() -> bool:
+            if condition():
+                return True
             assert self.process.poll() is None, "it has ended"
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+            return False
+
+        wait_until(holds, inspect.getsource(condition).strip())
 
     def ask(self, path: str, method: str = "GET") -> tuple[int, str]:
         request = urllib.request.Request(

@@ -18,6 +18,7 @@ import logging
 import math
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 
 from rocketfleet.consumer.counters import Tally
@@ -35,15 +36,24 @@ from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.wire.message import ReceivedMessage
 
 _log = logging.getLogger(__name__)
-RETRY_LOCALLY_AFTER = 5.0
 EXPIRED_LEVEL = 3
-TICK = 0.05
 _LONG = 0.05  # seconds after which a run's unbegun messages are reclaimed
 
 SendBack = Callable[[ReceivedMessage, int], Awaitable[None]]
 """Hands a message back to its broker with a delay level; raises when the broker did not take it."""
 
 _MessageRun = Run[ReceivedMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentTimings:
+    """Seconds."""
+
+    tick: float = 0.05
+    retry_locally_after: float = 5.0
+
+
+_TIMINGS = ConcurrentTimings()
 
 
 class ConcurrentConsumption:
@@ -57,12 +67,14 @@ class ConcurrentConsumption:
         *,
         clock: Callable[[], float],
         tally: Tally,
+        timings: ConcurrentTimings = _TIMINGS,
     ) -> None:
         self._settings = settings
         self._handler = handler
         self._send_back = send_back
         self._clock = clock
         self._tally = tally
+        self._retry_locally_after = timings.retry_locally_after
         self._pace = Pace()
         self._loop = asyncio.get_running_loop()
         self._kept: dict[ReceivedMessage, int] = {}  # tried again here, of which the broker knows nothing
@@ -84,7 +96,7 @@ class ConcurrentConsumption:
                 pace=self._pace,
                 name=f"consume-{settings.group}",
             )
-        self._ticker = Ticker(self._look, lambda: TICK, name=f"tick {settings.group}")
+        self._ticker = Ticker(self._look, lambda: timings.tick, name=f"tick {settings.group}")
 
     # -- what the consumer calls --------------------------------------------------------------------------------------
 
@@ -306,7 +318,7 @@ class ConcurrentConsumption:
                     lane.queue,
                     message.queue_offset,
                     error,
-                    RETRY_LOCALLY_AFTER,
+                    self._retry_locally_after,
                     extra={"offset": message.queue_offset},
                 )
             else:
@@ -336,7 +348,7 @@ class ConcurrentConsumption:
             self._kept.pop(message, None)
             window.put_back(message)
         else:
-            lane.again[message] = self._loop.call_later(RETRY_LOCALLY_AFTER, self._try_again, lane, message)
+            lane.again[message] = self._loop.call_later(self._retry_locally_after, self._try_again, lane, message)
 
     def _try_again(self, lane: Lane, message: ReceivedMessage) -> None:
         lane.again.pop(message, None)

@@ -23,6 +23,7 @@ import logging
 import math
 import threading
 from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,8 @@ if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-TURN_SECONDS = 60.0
 RUN_LENGTH = 256
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 30.0
-TICK = 0.1
 
 SendBack = Callable[[ReceivedMessage, int], Awaitable[None]]
 _MessageRun = Run[ReceivedMessage]
@@ -55,6 +54,17 @@ _Batch = list[ReceivedMessage]
 _Turn = Generator[Any, object, float | ReceivedMessage]
 _GOOD = (ConsumeResult.SUCCESS, ConsumeResult.COMMIT)
 _STOPPED = object()  # instead of an answer: the time, or the queue, was over before the message was handled
+
+
+@dataclass(frozen=True, slots=True)
+class OrderlyTimings:
+    """Seconds."""
+
+    tick: float = 0.1
+    turn: float = 60.0
+
+
+_TIMINGS = OrderlyTimings()
 
 
 class OrderlyConsumption:
@@ -68,12 +78,14 @@ class OrderlyConsumption:
         *,
         clock: Callable[[], float],
         tally: Tally,
+        timings: OrderlyTimings = _TIMINGS,
     ) -> None:
         self._settings = settings
         self._handler = handler
         self._send_back = send_back
         self._clock = clock
         self._tally = tally
+        self._turn_seconds = timings.turn
         self._loop = asyncio.get_running_loop()
         # The common case, one message a call and every success a commit, has a turn of its own.
         self._plain = settings.auto_commit and not handler.takes_batch
@@ -99,7 +111,7 @@ class OrderlyConsumption:
                 pace=self._pace,
                 name=name,
             )
-        self._ticker = Ticker(self._look, lambda: TICK, name=f"tick {settings.group}")
+        self._ticker = Ticker(self._look, lambda: timings.tick, name=f"tick {settings.group}")
 
     # -- what the consumer calls --------------------------------------------------------------------------------------
 
@@ -204,7 +216,7 @@ class OrderlyConsumption:
         return False
 
     def _begin_turn(self, lane: Lane, stretch: Callable[..., Any]) -> tuple[_Turn, Callable[[Any], Any]]:
-        ends_at = self._clock() + TURN_SECONDS
+        ends_at = self._clock() + self._turn_seconds
         if self._plain:
             return self._plain_turn(lane), partial(stretch, lane, ends_at)
         return self._turn(lane, ends_at), self._handler.call

@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.waiting import until
 
 from rocketfleet.cli.sending.delivery import Body, Delivery, Tally, at_most, lines_of, repeated
 from rocketfleet.cli.sending.pace import Pace
@@ -57,14 +57,6 @@ class Run:
     @property
     def counts(self) -> tuple[int, int, int]:
         return self.tally.sent, self.tally.failed, self.tally.empty
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the other tasks run until it is so."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        await asyncio.sleep(0)
 
 
 async def given_bodies(bodies: Sequence[bytes | None]) -> AsyncIterator[Body]:

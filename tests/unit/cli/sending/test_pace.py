@@ -3,16 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.clock import Clock
 
 from rocketfleet.cli.sending.pace import Pace
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @given(st.floats(0.5, 5000), st.lists(st.floats(0, 0.05), min_size=2, max_size=200))

@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from tests.support.clock import Clock
 
 from rocketfleet.cli.sending.progress import Progress, bar
 
@@ -12,15 +13,8 @@ class Terminal(io.StringIO):
         return True
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_at_most_ten_times_a_second() -> None:
-    terminal, clock = Terminal(), Clock()
+    terminal, clock = Terminal(), Clock(0.0)
     progress = Progress(terminal, lambda: "state", clock=clock)
     for _ in range(10):
         progress.update()
@@ -32,7 +26,7 @@ def test_at_most_ten_times_a_second() -> None:
 
 def test_what_is_said_takes_the_lines_place() -> None:
     terminal = Terminal()
-    progress = Progress(terminal, lambda: "state", clock=Clock())
+    progress = Progress(terminal, lambda: "state", clock=Clock(0.0))
     progress.update()
     progress.say("line 3: too long")
     progress.clear()

@@ -8,7 +8,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.client.patience import UNTIMED
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.client.routing.lookout import A_WINDOW, BELIEVED, KEPT, TOPICS_A_LOOK, WINDOW, Lookout
 

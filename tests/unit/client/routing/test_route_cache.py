@@ -7,7 +7,8 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.client.patience import UNTIMED, until
+from tests.support.clock import Clock
+from tests.support.waiting import UNTIMED, until
 
 from rocketfleet.client.errors import ClientClosed, ConnectError, NoRoute
 from rocketfleet.client.routing.route_cache import RouteCache, next_refresh
@@ -34,13 +35,6 @@ class Source:
         if isinstance(found, Exception):
             raise found
         return found
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.client.patience import UNTIMED
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.client.errors import NoBroker
 from rocketfleet.client.routing.routes import (

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.client.patience import until
+from tests.support.waiting import until
 from tests.unit.client.peer import Channel, Peer, obedient
 
 from rocketfleet.client.config import ClientConfig

@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.client.patience import until
+from tests.support.waiting import until
 from tests.unit.client.peer import Channel, Peer
 
 from rocketfleet.client import client as client_module

@@ -8,7 +8,7 @@ import random
 import socket
 
 import pytest
-from tests.unit.client.patience import until
+from tests.support.waiting import until
 from tests.unit.client.peer import Channel, Peer, obedient
 
 from rocketfleet.base.backoff import BackoffPolicy

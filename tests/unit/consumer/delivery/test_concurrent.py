@@ -6,16 +6,17 @@ Handlers run in the real pools. The clock is the test's own: it decides what is 
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.messages import several
-from tests.unit.consumer.model_broker import Clock, queue
-from tests.unit.consumer.waiting import turns, until
+from tests.unit.consumer.model_broker import queue
 
 from rocketfleet.consumer.counters import Tally
-from rocketfleet.consumer.delivery import concurrent
-from rocketfleet.consumer.delivery.concurrent import EXPIRED_LEVEL, ConcurrentConsumption
+from rocketfleet.consumer.delivery.concurrent import EXPIRED_LEVEL, ConcurrentConsumption, ConcurrentTimings
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 from rocketfleet.consumer.handler import inspect_handler
@@ -25,11 +26,13 @@ from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.enums import MessageModel
 from rocketfleet.wire.message import ReceivedMessage
 
+QUICK = ConcurrentTimings(tick=0.002, retry_locally_after=0.01)
+
 
 class Scene:
     """A service, its lanes, and a broker that takes messages back or does not."""
 
-    def __init__(self, handler: Callable[[Any], Any], **settings: Any) -> None:
+    def __init__(self, handler: Callable[[Any], Any], *, timings: ConcurrentTimings = QUICK, **settings: Any) -> None:
         self.clock = Clock()
         self.tally = Tally()
         self.sent_back: list[tuple[int, int]] = []
@@ -42,6 +45,7 @@ class Scene:
             self.send_back,
             clock=self.clock,
             tally=self.tally,
+            timings=timings,
         )
 
     async def send_back(self, message: ReceivedMessage, level: int) -> None:
@@ -63,9 +67,7 @@ class Scene:
 
 
 @pytest.fixture
-async def make(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Scene]]:
-    monkeypatch.setattr(concurrent, "TICK", 0.002)
-    monkeypatch.setattr(concurrent, "RETRY_LOCALLY_AFTER", 0.01)
+async def make() -> AsyncIterator[Callable[..., Scene]]:
     scenes: list[Scene] = []
 
     def make_scene(handler: Callable[[Any], Any], **settings: Any) -> Scene:
@@ -195,10 +197,9 @@ async def test_what_is_tried_again_here_may_be_sent_back_later(make: Make) -> No
     assert scene.sent_back == [(0, 0)]
 
 
-async def test_a_drop_does_not_wait_for_local_retries(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrent, "RETRY_LOCALLY_AFTER", 3600.0)
+async def test_a_drop_does_not_wait_for_local_retries(make: Make) -> None:
     handler = Handler({1: RETRY})
-    scene = make(handler)
+    scene = make(handler, timings=replace(QUICK, retry_locally_after=3600.0))
     scene.refuse = ConnectionError("gone")
     lane = scene.lane(3)
     await until(lambda: lane.again)

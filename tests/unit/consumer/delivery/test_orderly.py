@@ -3,17 +3,18 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.messages import several
-from tests.unit.consumer.model_broker import Clock, queue
-from tests.unit.consumer.waiting import turns, until
+from tests.unit.consumer.model_broker import queue
 
 from rocketfleet.consumer.counters import Tally
-from rocketfleet.consumer.delivery import orderly
 from rocketfleet.consumer.delivery.lane import Lane
-from rocketfleet.consumer.delivery.orderly import OrderlyConsumption
+from rocketfleet.consumer.delivery.orderly import OrderlyConsumption, OrderlyTimings
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 from rocketfleet.consumer.handler import inspect_handler
 from rocketfleet.consumer.results import (
@@ -29,9 +30,11 @@ from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.message import ReceivedMessage
 
+QUICK = OrderlyTimings(tick=0.002)
+
 
 class Scene:
-    def __init__(self, handler: Callable[[Any], Any], **settings: Any) -> None:
+    def __init__(self, handler: Callable[[Any], Any], *, timings: OrderlyTimings = QUICK, **settings: Any) -> None:
         self.clock = Clock()
         self.tally = Tally()
         self.buried: list[int] = []
@@ -45,6 +48,7 @@ class Scene:
             self.send_back,
             clock=self.clock,
             tally=self.tally,
+            timings=timings,
         )
 
     async def send_back(self, message: ReceivedMessage, level: int) -> None:
@@ -71,8 +75,7 @@ class Scene:
 
 
 @pytest.fixture
-async def make(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Scene]]:
-    monkeypatch.setattr(orderly, "TICK", 0.002)
+async def make() -> AsyncIterator[Callable[..., Scene]]:
     scenes: list[Scene] = []
 
     def make_scene(handler: Callable[[Any], Any], **settings: Any) -> Scene:
@@ -200,7 +203,7 @@ async def test_without_a_limit_it_is_tried_for_ever(make: Make) -> None:
     handler = Handler({0: [RETRY]})
     scene = make(handler)
     scene.lane(1)
-    await until(lambda: len(handler.got) == 25)
+    await until(lambda: len(handler.got) >= 25)
     assert scene.buried == []
 
 
@@ -209,7 +212,7 @@ async def test_dead_letters_that_do_not_take_it_leave_it_in_its_place(make: Make
     scene = make(handler, max_reconsume_times=0)
     scene.refuse = ConnectionError("gone")
     lane = scene.lane(2)
-    await until(lambda: len(handler.got) == 3)
+    await until(lambda: len(handler.got) >= 3)
     assert set(handler.got) == {0}
     assert lane.window.committable == 0
     scene.refuse = None
@@ -272,10 +275,9 @@ async def test_a_drop_ends_the_turn_after_the_message_in_hand(make: Make) -> Non
 async def test_a_turn_ends_in_time_and_the_next_goes_on(
     make: Make, monkeypatch: pytest.MonkeyPatch, kind: str, auto_commit: bool
 ) -> None:
-    monkeypatch.setattr(orderly, "TURN_SECONDS", 5.0)
     turn_count = 0
     handler = Handler()
-    scene = make(handler, auto_commit=auto_commit)
+    scene = make(handler, timings=replace(QUICK, turn=5.0), auto_commit=auto_commit)
     turn = getattr(scene.service, kind)
 
     def counted(*arguments: Any) -> Any:
@@ -353,10 +355,9 @@ async def test_a_dead_letter_among_uncommitted_messages_leaves_them_as_they_are(
     assert handler.got == [0, 1, 2, 2, 3, 4]
 
 
-async def test_the_end_of_a_turn_is_not_a_rollback(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orderly, "TURN_SECONDS", 3.0)
+async def test_the_end_of_a_turn_is_not_a_rollback(make: Make) -> None:
     handler = manual({9: [COMMIT]})
-    scene = make(handler, auto_commit=False)
+    scene = make(handler, timings=replace(QUICK, turn=3.0), auto_commit=False)
 
     def slow(message: ReceivedMessage) -> object:
         scene.clock.now += 1.0
@@ -563,10 +564,9 @@ async def test_a_queue_that_is_ours_again_waits_for_the_handler_from_before(
     assert handler.most == 2
 
 
-async def test_a_queue_that_is_ours_again_goes_on_without_the_tick(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orderly, "TICK", 3600.0)
+async def test_a_queue_that_is_ours_again_goes_on_without_the_tick(make: Make) -> None:
     handler = Held()
-    scene = make(handler)
+    scene = make(handler, timings=replace(QUICK, tick=3600.0))
     first = scene.lane(1)
     await until(lambda: handler.got == [0])
     scene.drop(first)

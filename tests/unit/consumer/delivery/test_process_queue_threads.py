@@ -12,12 +12,14 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
-from tests.unit.consumer.waiting import wait
+from tests.support.waiting import wait_until
 
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 
+wait = partial(wait_until, every=0.001)
 MESSAGES = 4000
 WORKERS = 4
 

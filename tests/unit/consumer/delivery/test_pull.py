@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.messages import several, stored
-from tests.unit.consumer.model_broker import ADDRESS, Clock, ModelBroker, ModelClient, queue
-from tests.unit.consumer.waiting import turns, until
+from tests.unit.consumer.model_broker import ADDRESS, ModelBroker, ModelClient, queue
 
 from rocketfleet.client.errors import ClientClosed, ConnectError, ResponseError
 from rocketfleet.consumer.counters import Tally

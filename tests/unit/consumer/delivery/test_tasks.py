@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.consumer.waiting import turns, until
+from tests.support.waiting import turns, until
 
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue

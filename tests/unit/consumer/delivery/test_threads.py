@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
+from tests.support.waiting import wait_until
 from tests.unit.consumer.messages import several
-from tests.unit.consumer.waiting import wait
 
 from rocketfleet.consumer.delivery import threads as threads_module
 from rocketfleet.consumer.delivery.lane import Lane
@@ -13,6 +14,8 @@ from rocketfleet.consumer.delivery.pace import Pace
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 from rocketfleet.consumer.delivery.threads import Threads
 from rocketfleet.wire.queue import MessageQueue
+
+wait = partial(wait_until, every=0.001)
 
 
 def lane(number: int = 0, buffered: int = 0) -> Lane:

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.consumer.waiting import until
+from tests.support.waiting import until
 
 from rocketfleet.consumer.delivery.ticker import Ticker
 

@@ -11,13 +11,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.unit.consumer.model_broker import ADDRESS, ME, Clock, ModelBroker, ModelClient, queue
-from tests.unit.consumer.waiting import turns, until
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
+from tests.unit.consumer.model_broker import ADDRESS, ME, ModelBroker, ModelClient, queue
 
 from rocketfleet.client.errors import RequestTimeout, SystemBusy
 from rocketfleet.consumer.counters import Tally
-from rocketfleet.consumer.delivery import concurrent, pull
-from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption
+from rocketfleet.consumer.delivery import pull
+from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption, ConcurrentTimings
 from rocketfleet.consumer.handler import inspect_handler
 from rocketfleet.consumer.handover import holdings, ownership
 from rocketfleet.consumer.handover.holdings import FinalOffset, Holding, Holdings
@@ -54,7 +55,12 @@ class Scene:
         self.settings = ConsumerSettings("g", (Subscription("t"),), **given)
         self.offsets = BrokerOffsets(self.client, self.settings)  # type: ignore[arg-type]  # a model
         self.consumption = ConcurrentConsumption(
-            self.settings, inspect_handler(self.handle), self.send_back, clock=self.clock, tally=self.tally
+            self.settings,
+            inspect_handler(self.handle),
+            self.send_back,
+            clock=self.clock,
+            tally=self.tally,
+            timings=ConcurrentTimings(tick=0.002),
         )
         self.holdings = Holdings(
             self.client,  # type: ignore[arg-type]  # a model
@@ -117,7 +123,6 @@ class Scene:
 async def make(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> AsyncIterator[Callable[..., Scene]]:
-    monkeypatch.setattr(concurrent, "TICK", 0.002)
     monkeypatch.setattr(pull, "FIRST_PAUSE", 0.002)
     monkeypatch.setattr(holdings, "_FIRST_PAUSE", 0.002)
     monkeypatch.setattr(holdings, "_LONGEST_PAUSE", 0.01)

@@ -5,6 +5,8 @@ import math
 from typing import Any
 
 import pytest
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import (
     ADDRESS,
     BROKER,
@@ -12,12 +14,10 @@ from tests.unit.consumer.model_broker import (
     ME,
     OTHER_ADDRESS,
     OTHER_BROKER,
-    Clock,
     ModelBroker,
     ModelClient,
     queue,
 )
-from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client.errors import ConnectionLost, RequestTimeout, SystemBusy
 from rocketfleet.consumer.delivery.lane import Lane

@@ -3,18 +3,18 @@
 import asyncio
 
 import pytest
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import (
     ADDRESS,
     BROKER,
     ME,
     OTHER_ADDRESS,
     OTHER_BROKER,
-    Clock,
     ModelBroker,
     ModelClient,
     queue,
 )
-from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client import fanout
 from rocketfleet.client.errors import ConnectError

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.unit.consumer.model_broker import ADDRESS, BROKER, ME, Clock, ModelBroker, ModelClient, queue
-from tests.unit.consumer.waiting import turns, until
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
+from tests.unit.consumer.model_broker import ADDRESS, BROKER, ME, ModelBroker, ModelClient, queue
 
 from rocketfleet.allocation.request import AllocationError, Request
 from rocketfleet.allocation.strategies import Parameters, Scope, Strategy, build

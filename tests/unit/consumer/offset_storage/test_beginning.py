@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import (
     ADDRESS,
     BROKER,
@@ -18,13 +20,11 @@ from tests.unit.consumer.model_broker import (
     ME,
     OTHER_ADDRESS,
     OTHER_BROKER,
-    Clock,
     ModelBroker,
     ModelClient,
     queue,
     queue_of,
 )
-from tests.unit.consumer.waiting import turns, until
 
 from rocketfleet.client.errors import RequestTimeout, RocketMQError
 from rocketfleet.consumer.offset_storage import beginning

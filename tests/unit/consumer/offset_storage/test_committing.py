@@ -9,8 +9,9 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.consumer.model_broker import BROKER, OTHER_BROKER, Clock, queue
-from tests.unit.consumer.waiting import turns, until
+from tests.support.clock import Clock
+from tests.support.waiting import turns, until
+from tests.unit.consumer.model_broker import BROKER, OTHER_BROKER, queue
 
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.waiting import until
 from tests.unit.controller.reconciling.test_reconcile import Passes
-from tests.unit.controller.stage import QUEUES, Stage, StageBackend, StageWorkers, group_of, until
+from tests.unit.controller.stage import QUEUES, Stage, StageBackend, StageWorkers, group_of
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.names import OFFSETS_MOVED, RECOMMENDED_REPLICAS

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.controller.stage import until
+from tests.support.waiting import until
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.names import FINALIZER

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.clock import Clock
 
 from rocketfleet.controller.operator.leader import (
     LEASE,
@@ -48,14 +49,6 @@ async def test_a_leader_acts_until_the_deadline_it_was_given() -> None:
     clock.now += 0.1
     assert not leader.may_act()
     assert leader.seconds_left() == pytest.approx(10.0)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Store:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from tests.support.waiting import until
 from tests.unit.controller.kube_objects import manifest
 from tests.unit.controller.kube_server import Fault, KubeServer, running
 
@@ -18,16 +19,6 @@ from rocketfleet.controller.operator.operator import Operator, OperatorError, Op
 from rocketfleet.controller.resources.pod import Defaults
 
 LIMIT = 40.0
-
-
-async def until(condition: Callable[[], bool], what: str, limit: float = LIMIT) -> None:
-    """Wait for it; fail with these words."""
-    try:
-        async with asyncio.timeout(limit):
-            while not condition():  # noqa: ASYNC110 - anything may be waited for
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"in {limit:g} s it did not come to this: {what}") from None
 
 
 class Recorder:

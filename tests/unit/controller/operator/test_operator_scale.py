@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable, Collection, Hashable, Iterable
 
+from tests.support.waiting import until
 from tests.unit.controller.kube_objects import manifest
 from tests.unit.controller.kube_server import KubeServer, running
-from tests.unit.controller.operator.test_operator import until
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.client.config import ClientConfig
@@ -96,7 +96,7 @@ async def test_a_thousand_suspended_groups_at_rest_cause_no_calls() -> None:
         stop = asyncio.Event()
         task = asyncio.create_task(operator.run(stop))
         try:
-            await until(lambda: statuses(server) == GROUPS, "every group has a status", limit=200)
+            await until(lambda: statuses(server) == GROUPS, "every group has a status", within=200)
 
             def at_rest() -> bool:
                 return operator.queue.waiting()[0] == 0 and operator.queue.busy == 0
@@ -105,12 +105,12 @@ async def test_a_thousand_suspended_groups_at_rest_cause_no_calls() -> None:
             while before != len(server.writes()):  # what the first passes wrote is followed by second ones
                 before = len(server.writes())
                 await asyncio.sleep(2.0)
-                await until(at_rest, "nothing is due", limit=200)
+                await until(at_rest, "nothing is due", within=200)
             # Half a minute at rest, without the wait: each group is looked at once, as it would be then.
             passes, calls = Counted.passes, len(server.calls)
             for key in operator.view.keys():  # noqa: SIM118 - not a dict
                 operator.queue.wake(key)
-            await until(lambda: Counted.passes >= passes + GROUPS and at_rest(), "each was looked at", limit=200)
+            await until(lambda: Counted.passes >= passes + GROUPS and at_rest(), "each was looked at", within=200)
             new = [call for call in server.calls[calls:] if call.plural != "leases"]
             assert new == []
             assert len(operator.view.groups) == GROUPS

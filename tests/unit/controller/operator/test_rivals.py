@@ -1,33 +1,28 @@
 """Two releases over the same groups: one stands back."""
 
+from tests.support.clock import Clock
+
 from rocketfleet.controller.operator.rivals import STAND_BACK, Rival, Rivals
 
 KEY = ("shop", "orders")
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_name_that_was_there_before_proves_nothing() -> None:
-    rivals = Rivals("b/rf", Clock())
+    rivals = Rivals("b/rf", Clock(0.0))
     for named in (None, "", "a/rf", "b/rf"):
         assert rivals.met(KEY, named) is None
 
 
 def test_what_was_seen_in_an_earlier_term_proves_nothing() -> None:
     """Between two terms the group may have been another release's, by its class."""
-    rivals = Rivals("b/rf", Clock())
+    rivals = Rivals("b/rf", Clock(0.0))
     assert rivals.met(KEY, "b/rf") is None
     rivals.clear()
     assert rivals.met(KEY, "a/rf") is None
 
 
 def test_who_sorts_first_goes_on_and_the_other_stands_back_for_a_while() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     first, second = Rivals("a/rf", clock), Rivals("b/rf", clock)
     for rivals, me in ((first, "a/rf"), (second, "b/rf")):
         assert rivals.met(KEY, me) is None

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from tests.support.waiting import until
 from tests.unit.controller.stage import (
     QUEUES,
     Stage,
@@ -11,7 +12,6 @@ from tests.unit.controller.stage import (
     StageWorkers,
     away,
     client_id,
-    until,
 )
 
 from rocketfleet.control.http_call import Credential

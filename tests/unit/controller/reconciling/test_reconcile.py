@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.waiting import until
 from tests.unit.controller.stage import (
     QUEUES,
     Stage,
@@ -14,7 +15,6 @@ from tests.unit.controller.stage import (
     away,
     client_id,
     group_of,
-    until,
 )
 
 from rocketfleet.api.names import FINALIZER, REBALANCE_REQUESTED

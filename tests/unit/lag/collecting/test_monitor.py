@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.clock import Clock
 
 from rocketfleet.client import fanout
 from rocketfleet.client.config import ClientConfig
@@ -112,14 +113,6 @@ class Cluster:
 
 async def _given(value: Any) -> Any:
     return value
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def watch(cluster: Cluster, *groups: tuple[str, str], **settings: Any) -> tuple[LagMonitor, Clock]:

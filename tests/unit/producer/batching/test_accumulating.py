@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.producer.waiting import until
+from tests.support.waiting import until
 
 from rocketfleet.producer.batching.accumulating import Accumulating, BatchKey, Waiting
 from rocketfleet.producer.batching.accumulator import BatchLimits

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.unit.producer.waiting import UNTIMED
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.producer.batching.accumulator import Accumulator, Batch, BatchLimits
 

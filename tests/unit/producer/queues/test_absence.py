@@ -1,26 +1,20 @@
 """Who is missing from the routes, and how sparingly the name server is asked about it."""
 
+from tests.support.clock import Clock
+
 from rocketfleet.producer.queues.absence import Absences
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
 
 AB, A, B, NONE = frozenset("ab"), frozenset("a"), frozenset("b"), frozenset[str]()
 
 
 def test_nobody_is_asked_while_nobody_is_missing() -> None:
-    absences = Absences(Clock())
+    absences = Absences(Clock(0.0))
     assert absences.route_changed("t", NONE, AB) == []
     assert absences.canaries() == []
 
 
 def test_one_topic_is_asked_for_each_missing_broker_once_an_interval() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     absences = Absences(clock, interval=2.0)
     for topic in ("t", "u", "v"):
         absences.route_changed(topic, AB, A)
@@ -31,7 +25,7 @@ def test_one_topic_is_asked_for_each_missing_broker_once_an_interval() -> None:
 
 
 def test_when_a_broker_is_back_the_other_topics_are_refreshed() -> None:
-    absences = Absences(Clock())
+    absences = Absences(Clock(0.0))
     for topic in ("t", "u", "v"):
         absences.route_changed(topic, AB, A)
     assert absences.route_changed("t", A, AB) == ["u", "v"]
@@ -40,14 +34,14 @@ def test_when_a_broker_is_back_the_other_topics_are_refreshed() -> None:
 
 
 def test_a_topic_that_a_broker_never_had_does_not_end_the_search_for_another() -> None:
-    absences = Absences(Clock())
+    absences = Absences(Clock(0.0))
     absences.route_changed("t", AB, A)
     assert absences.route_changed("x", NONE, A) == []
     assert absences.canaries() == ["t"]
 
 
 def test_patience_ends() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     absences = Absences(clock, patience=600.0)
     absences.route_changed("t", AB, A)
     clock.now = 601.0
@@ -56,7 +50,7 @@ def test_patience_ends() -> None:
 
 
 def test_topics_out_of_use_are_not_asked_for() -> None:
-    absences = Absences(Clock())
+    absences = Absences(Clock(0.0))
     absences.route_changed("t", AB, A)
     absences.route_changed("u", AB, A)
     absences.forget_topic("t")

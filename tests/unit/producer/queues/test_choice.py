@@ -4,7 +4,7 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.producer.waiting import UNTIMED
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.producer.queues.choice import QueueRing, choose
 from rocketfleet.producer.queues.faults import FaultTable

@@ -3,17 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.producer.waiting import UNTIMED
+from tests.support.clock import Clock
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.producer.queues.faults import LADDER, FaultTable, rest_period
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize(

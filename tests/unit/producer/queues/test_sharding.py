@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.producer.waiting import UNTIMED
+from tests.support.waiting import UNTIMED
 
 from rocketfleet.producer.queues.sharding import by_hash, java_hash
 from rocketfleet.wire.queue import MessageQueue

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.worker.waiting import until
+from tests.support.waiting import until
 
 from rocketfleet.base.settings_error import SettingsError
 from rocketfleet.control import exit_codes
