@@ -60,7 +60,9 @@ Key = tuple[str, str]
 
 
 class Applier:
-    """Does what the planner wants. `wake` is called with a group's key when something of its own accord has ended."""
+    """Does what the planner wants. `wake` is called with a group's key when something of its own accord has ended,
+    `drained` with each member that was drained and let go.
+    """
 
     def __init__(
         self,
@@ -69,12 +71,14 @@ class Applier:
         wake: Callable[[Key], None],
         clock: Callable[[], float],
         ticks: Callable[[], float],
+        drained: Callable[[LastDrain], None] = lambda done: None,
     ) -> None:
         self._backend = backend
         self._workers = workers
         self._wake = wake
         self._clock = clock  # the time of day
         self._ticks = ticks  # durations
+        self._drained = drained
 
     async def apply(
         self, group: ConsumerGroup, actions: Sequence[Action], observation: Observation, memory: Memory
@@ -231,6 +235,7 @@ class Applier:
             )
             memory.counts.drains += 1
             memory.counts.unverified += not memory.last_drain.verified
+            self._drained(memory.last_drain)
 
     def _begin_drain(self, group: ConsumerGroup, pod: Pod, observation: Observation, memory: Memory) -> None:
         control = observation.controls.get(pod.uid)

@@ -17,7 +17,7 @@ from typing import Any
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.names import REBALANCE_REQUESTED
-from rocketfleet.api.status import Condition, ConsumerGroupStatus, LastRebalance, Truth
+from rocketfleet.api.status import Condition, ConsumerGroupStatus, LastDrain, LastRebalance, Truth
 from rocketfleet.base.clock import lease_clock
 from rocketfleet.base.counting import counted
 from rocketfleet.base.timestamps import timestamp
@@ -64,7 +64,8 @@ class Reconciler:
         wake: Callable[[Key], None] = lambda key: None,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = lease_clock,
-        completed: Callable[[ConsumerGroup, rebalance_tracking.Rebalanced], None] = lambda group, done: None,
+        rebalanced: Callable[[LastRebalance], None] = lambda done: None,
+        drained: Callable[[LastDrain], None] = lambda done: None,
         lag: LagWatch | None = None,
     ) -> None:
         workers = workers or WorkerCalls()
@@ -72,12 +73,12 @@ class Reconciler:
         self._brokers = brokers
         self._clock = clock  # the time of day, for whoever reads it
         self._ticks = ticks  # what durations are measured with: nobody sets it
-        self._completed = completed
+        self._told_rebalanced = rebalanced
         self._defaults = defaults
         self._rolling = RollingBudget(defaults.most_rolling)
         self._lag = lag
         self._observer = Observer(backend, brokers, workers, defaults)
-        self._applier = Applier(backend, workers, wake, clock, ticks)
+        self._applier = Applier(backend, workers, wake, clock, ticks, drained)
         self._memories: dict[Key, Memory] = {}
 
     async def reconcile(self, group: ConsumerGroup) -> float:
@@ -220,7 +221,7 @@ class Reconciler:
             completed_at=timestamp(self._clock()),
         )
         memory.counts.rebalances += 1
-        self._completed(group, done)
+        self._told_rebalanced(memory.last_rebalance)
         text = f"{done.reason}: each queue has one owner after {done.seconds:.1f} s"
         text += "" if done.moved is None else f", {counted(done.moved, 'queue')} moved"
         return Event(Reason.REBALANCED, text)

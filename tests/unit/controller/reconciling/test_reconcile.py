@@ -18,7 +18,7 @@ from tests.unit.controller.stage import (
 )
 
 from rocketfleet.api.names import FINALIZER, REBALANCE_REQUESTED
-from rocketfleet.api.status import ConditionType, Truth
+from rocketfleet.api.status import ConditionType, LastDrain, LastRebalance, Truth
 from rocketfleet.base.timestamps import timestamp
 from rocketfleet.controller.planning.actions import Reason
 from rocketfleet.controller.planning.claims import Claim
@@ -35,6 +35,8 @@ class Passes:
         self.stage = stage or Stage()
         self.brokers = StageBrokers(self.stage)
         self.woken: list[tuple[str, str]] = []
+        self.rebalanced: list[LastRebalance] = []
+        self.drained: list[LastDrain] = []
         self.reconciler = self.another()
         self.stage.drained.set()
 
@@ -46,6 +48,8 @@ class Passes:
             wake=self.woken.append,
             clock=self.stage.clock,
             ticks=self.stage.clock,
+            rebalanced=self.rebalanced.append,
+            drained=self.drained.append,
         )
 
     async def once(self) -> float:
@@ -127,6 +131,7 @@ async def test_scaling_in_drains_and_verifies_before_it_deletes() -> None:
     assert status is not None
     assert status.last_drain is not None
     assert status.last_drain.verified
+    assert passes.drained == [status.last_drain]
     assert Reason.DRAINED in passes.reasons()
 
 
@@ -233,7 +238,8 @@ async def test_a_rebalance_is_timed_and_told() -> None:
     assert status.last_rebalance.reason == "from 1 to 2 members"
     assert status.last_rebalance.moved == 2
     assert status.last_rebalance.generation == 2
-    assert passes.reasons().count(Reason.REBALANCED) == 2
+    assert passes.reasons().count(Reason.REBALANCED) == len(passes.rebalanced) == 2
+    assert passes.rebalanced[-1] == status.last_rebalance
 
 
 async def test_members_that_do_not_share_out_the_queues_are_told_again() -> None:
