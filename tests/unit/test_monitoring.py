@@ -19,7 +19,7 @@ from rocketfleet.controller.operator.group_metrics import rendered
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.operator import Operator, Options
 from rocketfleet.controller.planning.actions import Event, Reason
-from rocketfleet.controller.reconciling.group_memory import Counts
+from rocketfleet.controller.reconciling.group_state import Counts
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.lag.collecting.monitor import LagMonitor, Target
 from rocketfleet.lag.figures import GroupLag, QueueLag

@@ -85,7 +85,9 @@ class KubeBackend:
         self._nodes = Nodes(api, clock)
         self._events = Events(api, instance, clock, wall)
         self._told = told
-        self._token_of: dict[Key, str] = {}  # group → the uid for which its token was made or found
+        # Group → the uid for which its token was made or found. It is not in the group's state: a backend outlives
+        # terms, and only it knows of Secrets.
+        self._token_of: dict[Key, str] = {}
 
     @property
     def term(self) -> Term | None:

@@ -9,7 +9,7 @@ from tests.unit.controller.stage import Stage, StageBackend, group_of
 from rocketfleet.controller.operator.group_metrics import rendered
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.term import LagOptions, ReconcilerTerm
-from rocketfleet.controller.reconciling.group_memory import Counts
+from rocketfleet.controller.reconciling.group_state import Counts
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.lag.samples.sinks import HistoryOptions
 
