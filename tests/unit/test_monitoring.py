@@ -11,7 +11,7 @@ import yaml
 from kubernetes.aio.client import Configuration
 from prometheus_client.parser import text_string_to_metric_families
 
-from rocketfleet.api.status import Condition, ConditionType, Truth
+from rocketfleet.api.status import Condition, ConditionType, LastDrain, LastRebalance, Truth
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.consumer.counters import Tally
@@ -19,7 +19,7 @@ from rocketfleet.controller.operator.group_metrics import rendered
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.operator import Operator, Options
 from rocketfleet.controller.planning.actions import Event, Reason
-from rocketfleet.controller.reconciling.group_memory import Counts
+from rocketfleet.controller.reconciling.group_state import Counts
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.lag.collecting.monitor import LagMonitor, Target
 from rocketfleet.lag.figures import GroupLag, QueueLag
@@ -69,7 +69,9 @@ def exported() -> dict[str, set[str]]:
         operator.metrics.passed(0.1, True)
         operator.metrics.called("GET", 200)
         operator.metrics.told(Event(Reason.UNREACHABLE, "x"))
-        operator.metrics.status_written({}, {"lastRebalance": {"seconds": 1}, "lastDrain": {"seconds": 1}})
+        operator.metrics.rebalanced(LastRebalance(reason="x", seconds=1.0, completed_at="2026-01-31T08:00:00Z"))
+        drain = LastDrain(pod="p", verified=True, seconds=1.0, queues=1, completed_at="2026-01-31T08:00:00Z")
+        operator.metrics.drained(drain)
         text = operator.metrics.render()
         await operator._api.close()
         return text

@@ -73,7 +73,6 @@ class KubeBackend:
         wall: Callable[[], float],
         hosts: AllowedHosts = ANY_HOST,
         told: Callable[[Event], None] = lambda event: None,
-        status_written: Callable[[Mapping[str, Any], Mapping[str, Any]], None] = lambda old, new: None,
     ) -> None:
         self._api = api
         self._view = view
@@ -86,8 +85,9 @@ class KubeBackend:
         self._nodes = Nodes(api, clock)
         self._events = Events(api, instance, clock, wall)
         self._told = told
-        self._status_written = status_written
-        self._token_of: dict[Key, str] = {}  # group → the uid for which its token was made or found
+        # Group → the uid for which its token was made or found. It is not in the group's state: a backend outlives
+        # terms, and only it knows of Secrets.
+        self._token_of: dict[Key, str] = {}
 
     @property
     def term(self) -> Term | None:
@@ -329,8 +329,6 @@ class KubeBackend:
             raise BackendError(f"the ConsumerGroup {other} is for the same group {group.group_name}")
 
     async def write_status(self, group: ConsumerGroup, status: Mapping[str, Any]) -> None:
-        entry = self._view.groups.get(group.key)
-        before = {} if entry is None or entry.uid != group.metadata.uid else entry.value["status"]
         operations: list[dict[str, Any]] = [
             {"op": "test", "path": "/metadata/uid", "value": group.metadata.uid},
             {"op": "add", "path": "/status", "value": dict(status)},
@@ -343,7 +341,6 @@ class KubeBackend:
             self._view.groups.drop(group.key, group.metadata.uid)
             return
         self._take_in(answer)
-        self._status_written(before, status)
 
     async def emit(self, group: ConsumerGroup, event: Event) -> None:
         if await self._events.emit(group, event):

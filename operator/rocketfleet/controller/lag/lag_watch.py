@@ -84,8 +84,9 @@ class LagView:
 
 
 @dataclass(slots=True)
-class _Watched:
-    uid: str
+class LagState:
+    """What is known of one group between two sweeps: its owner keeps it, and only the watch writes it."""
+
     resting: bool = False  # suspended, or on its way out: nobody expects it to consume
     policy: Policy | None = None
     history: History = field(default_factory=lambda: History(0))
@@ -117,7 +118,7 @@ class LagWatch:
         self._interval = interval
         self._wake = wake
         self._clock = clock
-        self._groups: dict[Key, _Watched] = {}
+        self._groups: dict[Key, LagState] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -150,20 +151,16 @@ class LagWatch:
     def look(
         self,
         group: ConsumerGroup,
+        watched: LagState,
         target: Target | None,
         snapshot: Snapshot,
         now: float,
         work: Mapping[str, Work] | None = None,
     ) -> LagView:
-        """What is known of a group's lag, and how many replicas it calls for. Watches it from now on. `work` is what
-        each member says of its handlers.
+        """What is known of a group's lag, and how many replicas it calls for. Watches it from now on, and notes in
+        `watched` what comes up, until it is told to forget the group. `work` is what each member says of its handlers.
         """
-        watched = self._groups.get(group.key)
-        if watched is not None and watched.uid != group.metadata.uid:
-            self.forget(group.key)  # it was deleted and made again
-            watched = None
-        if watched is None:
-            watched = self._groups[group.key] = _begin(group)
+        self._groups[group.key] = watched
         if target is not None:
             self._monitor.follow(group.key, target)
         self._follow_rest(watched, group, now)
@@ -224,7 +221,7 @@ class LagWatch:
     def polled(self) -> None:
         """For tests: a round is over."""
 
-    def _take_in(self, key: Key, watched: _Watched, now: float) -> bool:
+    def _take_in(self, key: Key, watched: LagState, now: float) -> bool:
         """Draw conclusions from figures that are new. Says whether a pass has something to do or to tell."""
         figures = self._monitor.latest(key)
         if figures is None or figures is watched.figures:
@@ -239,7 +236,7 @@ class LagWatch:
                 changed = self._decide(watched, now) or changed
         return changed
 
-    def _judge(self, key: Key, watched: _Watched, now: float) -> bool:
+    def _judge(self, key: Key, watched: LagState, now: float) -> bool:
         """Whether the rules say something else than before. A sentence with figures in it is made anew now and then."""
         verdict = self._monitor.verdict(key)
         if watched.to_confirm > 0 and verdict.state in (State.OK, State.UNKNOWN):
@@ -263,7 +260,7 @@ class LagWatch:
             watched.told = watched.findings
         return True
 
-    def _follow_rest(self, watched: _Watched, group: ConsumerGroup, now: float) -> None:
+    def _follow_rest(self, watched: LagState, group: ConsumerGroup, now: float) -> None:
         """A rest ends what was told, and what came in during it is not held against the group when it goes on."""
         before = watched.resting
         watched.resting = group.spec.suspend or group.metadata.deletion_timestamp is not None
@@ -273,12 +270,12 @@ class LagWatch:
         elif before and not watched.resting:
             self._begin_anew(watched, group.key, now)
 
-    def _begin_anew(self, watched: _Watched, key: Key, now: float) -> None:
+    def _begin_anew(self, watched: LagState, key: Key, now: float) -> None:
         """Hold nothing against the group that was before, neither figures nor what was made of them."""
         self._monitor.note_reset(key, now)
         _acquit(watched)
 
-    def _follow_policy(self, watched: _Watched, group: ConsumerGroup, last_desired: int | None, now: float) -> None:
+    def _follow_policy(self, watched: LagState, group: ConsumerGroup, last_desired: int | None, now: float) -> None:
         """Go by the manifest as it is now. One that is new, or goes on after a rest, begins with no samples."""
         policy = policy_of(group, self._interval)
         before, watched.policy = watched.policy, policy
@@ -292,7 +289,7 @@ class LagWatch:
         elif policy != before:
             self._decide(watched, now)
 
-    def _decide(self, watched: _Watched, now: float) -> bool:
+    def _decide(self, watched: LagState, now: float) -> bool:
         """Ask the autoscaler. Says whether it wants something else than before."""
         assert watched.policy is not None
         decision = decide(watched.policy, watched.history, now)
@@ -304,7 +301,7 @@ class LagWatch:
         return decision.changes or (before is not None and before.reason is not decision.reason)
 
 
-def _view(watched: _Watched, group: ConsumerGroup, ownership: Ownership | None) -> LagView:
+def _view(watched: LagState, group: ConsumerGroup, ownership: Ownership | None) -> LagView:
     figures, decision = watched.figures, watched.decision
     return LagView(
         advised=None if watched.policy is None else watched.history.replicas,
@@ -315,10 +312,10 @@ def _view(watched: _Watched, group: ConsumerGroup, ownership: Ownership | None) 
     )
 
 
-def _begin(group: ConsumerGroup) -> _Watched:
+def lag_state_of(group: ConsumerGroup) -> LagState:
     """What the status still knows of former times."""
     status = group.status
-    watched = _Watched(group.metadata.uid, moved=group.metadata.annotations.get(OFFSETS_MOVED))
+    watched = LagState(moved=group.metadata.annotations.get(OFFSETS_MOVED))
     before = None if status is None else remembered(status)
     if before is not None:
         watched.state, watched.sentence = before
@@ -330,7 +327,7 @@ def _begin(group: ConsumerGroup) -> _Watched:
     return watched
 
 
-def _acquit(watched: _Watched) -> None:
+def _acquit(watched: LagState) -> None:
     """What was made of the figures so far no longer counts."""
     watched.state, watched.sentence, watched.to_confirm = None, "", 0
     watched.findings = watched.told = frozenset()

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from rocketfleet.api.status import Condition, Truth
-from rocketfleet.controller.reconciling.group_memory import Counts
+from rocketfleet.controller.reconciling.group_state import Counts
 
 _PREFIX = "rocketfleet_group_"
 _LABELS = ["namespace", "name"]

@@ -53,7 +53,8 @@ class GroupPass:
         self._may_act = may_act
         self._wall = wall
         self.reconciler: Reconciles | None = None  # there is one while we lead
-        self._warned: dict[Key, tuple[str, int]] = {}  # uid and generation whose unknown fields were told
+        # Uid and generation whose unknown fields were told. Not in the group's state: that is there for one term.
+        self._warned: dict[Key, tuple[str, int]] = {}
 
     def end_term(self) -> None:
         self.reconciler = None

@@ -1,12 +1,12 @@
 """What Prometheus sees of the operator."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
+from rocketfleet.api.status import LastDrain, LastRebalance
 from rocketfleet.controller.planning.actions import Event, Reason
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -69,21 +69,12 @@ class Metrics:
     def told(self, event: Event) -> None:
         self._events.labels(event.reason.value).inc()
 
-    def status_written(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """Rebalances and drains are told by the status: a new one there is one more here."""
-        rebalance = _news(before, after, "lastRebalance")
-        if rebalance is not None:
-            self._rebalance_seconds.observe(float(rebalance.get("seconds") or 0.0))
-            self._moved.inc(max(0, int(rebalance.get("moved") or 0)))
-        drain = _news(before, after, "lastDrain")
-        if drain is not None:
-            verified = "true" if drain.get("verified") else "false"
-            self._drain_seconds.labels(verified).observe(float(drain.get("seconds") or 0.0))
+    def rebalanced(self, done: LastRebalance) -> None:
+        self._rebalance_seconds.observe(done.seconds)
+        self._moved.inc(done.moved or 0)
+
+    def drained(self, done: LastDrain) -> None:
+        self._drain_seconds.labels("true" if done.verified else "false").observe(done.seconds)
 
     def render(self) -> bytes:
         return generate_latest(self._registry)
-
-
-def _news(before: Mapping[str, Any], after: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
-    new = after.get(key)
-    return new if isinstance(new, Mapping) and new != before.get(key) else None

@@ -110,13 +110,15 @@ def api_server_of(configuration: Configuration) -> list[str]:
 
 
 class Operator:
-    """All parts together. `make_term` makes the reconciler of a term, given the backend and how to wake a group."""
+    """All parts together. `make_term` makes the reconciler of a term, given the backend, how to wake a group,
+    and the metrics that are told what it completes.
+    """
 
     def __init__(
         self,
         options: Options,
         configuration: Configuration,
-        make_term: Callable[[KubeBackend, Callable[[Key], None]], Term],
+        make_term: Callable[[KubeBackend, Callable[[Key], None], Metrics], Term],
     ) -> None:
         self._options = options
         self._configuration = configuration
@@ -140,7 +142,6 @@ class Operator:
             wall=time.time,
             hosts=allowed_hosts(options.allowed_name_servers, api_server_of(configuration)),
             told=self.metrics.told,
-            status_written=self.metrics.status_written,
         )
         rivals = Rivals(options.release, time.monotonic)
         self._pass = GroupPass(self.view, self.backend, self.leadership.may_act, time.time, rivals)
@@ -301,7 +302,7 @@ class Operator:
                 _log.warning("the cluster's state cannot be read: %s", error)
                 await asyncio.sleep(TRY_AGAIN)
                 continue
-            self._term = self._pass.reconciler = self._make_term(self.backend, self.queue.wake)
+            self._term = self._pass.reconciler = self._make_term(self.backend, self.queue.wake, self.metrics)
             for key in self.view.keys():  # noqa: SIM118 - a method of the view, not of a dict
                 self.queue.wake(key)
             self.queue.open()
@@ -356,8 +357,9 @@ def _take_signals(stop: asyncio.Event) -> None:
 async def run_operator(options: Options) -> None:
     """Run on the cluster that is configured, until a signal says stop."""
 
-    def make_term(backend: KubeBackend, wake: Callable[[Key], None]) -> Term:
-        return ReconcilerTerm(backend, wake, replace(options.defaults, operator=options.release), options.lag)
+    def make_term(backend: KubeBackend, wake: Callable[[Key], None], metrics: Metrics) -> Term:
+        defaults = replace(options.defaults, operator=options.release)
+        return ReconcilerTerm(backend, wake, defaults, options.lag, metrics)
 
     stop = asyncio.Event()
     _take_signals(stop)

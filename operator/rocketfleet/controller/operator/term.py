@@ -15,6 +15,7 @@ from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.operator.group_metrics import rendered
 from rocketfleet.controller.operator.group_pass import Reconciles
+from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.reconciling.reconcile import Reconciler
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.controller.rocketmq.brokers import Brokers
@@ -46,12 +47,22 @@ class Term(Reconciles, Protocol):
 class ReconcilerTerm:
     """The real one."""
 
-    def __init__(self, backend: KubeBackend, wake: Callable[[Key], None], defaults: Defaults, lag: LagOptions) -> None:
+    def __init__(
+        self, backend: KubeBackend, wake: Callable[[Key], None], defaults: Defaults, lag: LagOptions, metrics: Metrics
+    ) -> None:
         self._brokers = Brokers(lambda config: fenced_client(config, backend.term))
         self._history = LagHistory(lag.history) if lag.history.wanted else None
         self._monitor = LagMonitor(interval=lag.interval, keeper=self._history)
         self._lag = LagWatch(self._monitor, lag.interval, wake, time.time)
-        self._reconciler = Reconciler(backend, self._brokers, defaults=defaults, wake=wake, lag=self._lag)
+        self._reconciler = Reconciler(
+            backend,
+            self._brokers,
+            defaults=defaults,
+            wake=wake,
+            rebalanced=metrics.rebalanced,
+            drained=metrics.drained,
+            lag=self._lag,
+        )
         self._lag_metrics = LagMetrics(self._monitor, per_queue=lag.per_queue)
         self._lag.start()
 

@@ -5,7 +5,7 @@ plan again. Pods are created in batches (slow_start.py), and the first that is r
 name, which is no other pod's. Only the end has an order: the finalizer goes last, and only if nothing failed before it.
 
 What may take as long as somebody's handlers (a drain, a round of rebalancing) runs in a task of its own, one for each
-pod, that outlives the pass. Its result goes into the memory, and the group is woken.
+pod, that outlives the pass. Its result goes into the group's state, and the group is woken.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ from rocketfleet.controller.planning.deletion import gave_up, waits_because
 from rocketfleet.controller.planning.drain import outcome_of, read_back, unsafe_offsets
 from rocketfleet.controller.planning.snapshot import DrainMark, Pod
 from rocketfleet.controller.reconciling.backend import Backend, BackendError, NameTaken, ObjectChanged
-from rocketfleet.controller.reconciling.group_memory import Asking, Memory
+from rocketfleet.controller.reconciling.group_state import Applied, Asking
 from rocketfleet.controller.reconciling.observe import Observation, stable
 from rocketfleet.controller.reconciling.slow_start import batches
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
@@ -60,7 +60,9 @@ Key = tuple[str, str]
 
 
 class Applier:
-    """Does what the planner wants. `wake` is called with a group's key when something of its own accord has ended."""
+    """Does what the planner wants. `wake` is called with a group's key when something of its own accord has ended,
+    `drained` with each member that was drained and let go.
+    """
 
     def __init__(
         self,
@@ -69,27 +71,30 @@ class Applier:
         wake: Callable[[Key], None],
         clock: Callable[[], float],
         ticks: Callable[[], float],
+        drained: Callable[[LastDrain], None] = lambda done: None,
     ) -> None:
         self._backend = backend
         self._workers = workers
         self._wake = wake
         self._clock = clock  # the time of day
         self._ticks = ticks  # durations
+        self._drained = drained
 
     async def apply(
-        self, group: ConsumerGroup, actions: Sequence[Action], observation: Observation, memory: Memory
+        self, group: ConsumerGroup, actions: Sequence[Action], observation: Observation, applied: Applied
     ) -> list[str]:
         """Do them. Returns what did not work, as sentences."""
+        applied.refused = applied.evictions_unlimited = False
         last = [action for action in actions if isinstance(action, DeleteGroup | RemoveFinalizer)]
-        failures = await self._all([action for action in actions if action not in last], group, observation, memory)
+        failures = await self._all([action for action in actions if action not in last], group, observation, applied)
         for action in last:
             if failures:
                 break
-            failures += await self._all([action], group, observation, memory)
+            failures += await self._all([action], group, observation, applied)
         return failures
 
     async def _all(
-        self, actions: Sequence[Action], group: ConsumerGroup, observation: Observation, memory: Memory
+        self, actions: Sequence[Action], group: ConsumerGroup, observation: Observation, applied: Applied
     ) -> list[str]:
         taken: list[str] = []  # failures that concern one pod's name, and nobody else
 
@@ -98,14 +103,14 @@ class Applier:
             what = type(action).__name__
             try:
                 async with asyncio.timeout(limit):
-                    await self._one(action, group, observation, memory)
+                    await self._one(action, group, observation, applied)
             except TimeoutError as error:
                 return f"{what}: {stable(str(error))}" if str(error) else f"{what}: not done within {limit:g} s"
             except NameTaken as error:
                 taken.append(f"{what}: {error}")
                 return taken[-1]
             except (BackendError, RocketMQError) as error:
-                memory.refused = memory.refused or hindrance_of(error) is Hindrance.NO_PERMISSION
+                applied.refused = applied.refused or hindrance_of(error) is Hindrance.NO_PERMISSION
                 return f"{what}: {stable(str(error))}"
             return None
 
@@ -123,7 +128,7 @@ class Applier:
         refused, failures = await asyncio.gather(in_batches([*creations]), asyncio.gather(*map(one, others)))
         return [*(failure for failure in failures if failure is not None), *refused]
 
-    async def _one(self, action: Action, group: ConsumerGroup, observation: Observation, memory: Memory) -> None:
+    async def _one(self, action: Action, group: ConsumerGroup, observation: Observation, applied: Applied) -> None:
         match action:
             case AddFinalizer():
                 await self._backend.add_finalizer(group)
@@ -132,9 +137,9 @@ class Applier:
             case EnsureObjects():
                 await self._backend.ensure_objects(group)
             case LimitEvictions(keep):
-                await self._limit_evictions(group, keep, memory)
+                await self._limit_evictions(group, keep, applied)
             case PrepareGroup():
-                await self._prepare(group, _access(observation), memory)
+                await self._prepare(group, _access(observation), applied)
             case CreatePod(ordinal):
                 uid = await self._backend.create_pod(group, ordinal, observation.snapshot.revision)
                 await self._tell_people(group, Reason.CREATED, f"{group.metadata.name}-{ordinal} is created", uid)
@@ -144,13 +149,13 @@ class Applier:
             case NoteShared(pod, shared):
                 await self._backend.note_shared(group, pod, shared)
             case RequestDrain(pod):
-                self._begin_drain(group, pod, observation, memory)
+                self._begin_drain(group, pod, observation, applied)
             case DeletePod(pod, force):
-                await self._delete(group, pod, observation, memory, force=force)
+                await self._delete(group, pod, observation, applied, force=force)
             case TellMembers(pods):
-                self._begin_telling(group, pods, observation, memory)
+                self._begin_telling(group, pods, observation, applied)
             case ReleaseLocks(client_ids):
-                await self._release(group, client_ids, _access(observation), memory)
+                await self._release(group, client_ids, _access(observation), applied)
             case DeleteGroup():
                 await self._delete_group(group, action, _access(observation))
             case Emit(event):
@@ -161,9 +166,9 @@ class Applier:
 
     # -- at the brokers -----------------------------------------------------------------------------------------------
 
-    async def _prepare(self, group: ConsumerGroup, access: GroupAccess, memory: Memory) -> None:
+    async def _prepare(self, group: ConsumerGroup, access: GroupAccess, applied: Applied) -> None:
         done = await access.prepare()
-        memory.preparation.looks.clear()  # whether it is there now is seen in the next look
+        applied.preparations += 1  # whether it is there now is seen in the next look
         if done.changed or done.started:
             where = f" at {', '.join(done.changed)}" if done.changed else ""
             written = f"start offsets of {counted(done.started, 'queue')} were written"
@@ -172,12 +177,12 @@ class Applier:
                 text += f". {', '.join(done.away)} did not answer: prepared when back"
             await self._tell_people(group, Reason.PREPARED, text)
 
-    async def _limit_evictions(self, group: ConsumerGroup, keep: int, memory: Memory) -> None:
+    async def _limit_evictions(self, group: ConsumerGroup, keep: int, applied: Applied) -> None:
         """Nobody waits for it, and a group is as ready without: what stands in the way is told, and tried again."""
         try:
             await self._backend.limit_evictions(group, keep)
         except BackendError as error:
-            memory.evictions_unlimited = True
+            applied.evictions_unlimited = True
             await self._backend.emit(group, Event(Reason.EVICTIONS, stable(str(error)), warning=True))
 
     async def _delete_group(self, group: ConsumerGroup, action: DeleteGroup, access: GroupAccess) -> None:
@@ -201,11 +206,10 @@ class Applier:
             raise
 
     async def _release(
-        self, group: ConsumerGroup, client_ids: frozenset[str], access: GroupAccess, memory: Memory
+        self, group: ConsumerGroup, client_ids: frozenset[str], access: GroupAccess, applied: Applied
     ) -> None:
         released = await access.release_locks(client_ids)
-        memory.gone -= released
-        memory.released |= released
+        applied.released |= released
         if released:
             names = ", ".join(sorted(released))
             await self._tell_people(group, Reason.LOCKS_RELEASED, f"released the locks that {names} still held")
@@ -213,15 +217,15 @@ class Applier:
     # -- pods ---------------------------------------------------------------------------------------------------------
 
     async def _delete(
-        self, group: ConsumerGroup, pod: Pod, observation: Observation, memory: Memory, *, force: bool
+        self, group: ConsumerGroup, pod: Pod, observation: Observation, applied: Applied, *, force: bool
     ) -> None:
         await self._backend.delete_pod(group, pod, force)
         now = self._ticks()
-        memory.deletions[pod.uid] = now
+        applied.deletions[pod.uid] = now
         outcome = outcome_of(pod)
         if pod.drain is not None and outcome is not None:
             known = outcome.offsets is not None and read_back(observation.snapshot, pod)
-            memory.last_drain = LastDrain(
+            applied.last_drain = LastDrain(
                 pod=pod.name,
                 verified=known and unsafe_offsets(group, observation.snapshot, pod, outcome) == [],
                 seconds=round(now - pod.drain.since, 3),
@@ -229,10 +233,11 @@ class Applier:
                 unfinished=outcome.unfinished or None,
                 completed_at=timestamp(self._clock()),
             )
-            memory.counts.drains += 1
-            memory.counts.unverified += not memory.last_drain.verified
+            applied.drains += 1
+            applied.unverified += not applied.last_drain.verified
+            self._drained(applied.last_drain)
 
-    def _begin_drain(self, group: ConsumerGroup, pod: Pod, observation: Observation, memory: Memory) -> None:
+    def _begin_drain(self, group: ConsumerGroup, pod: Pod, observation: Observation, applied: Applied) -> None:
         control = observation.controls.get(pod.uid)
         if control is None:
             return  # it has ended or has not begun; the next look will tell
@@ -241,23 +246,23 @@ class Applier:
 
         async def drain() -> None:
             try:
-                memory.outcomes[pod.uid] = await self._workers.drain(control, credential, limit)
+                applied.outcomes[pod.uid] = await self._workers.drain(control, credential, limit)
             except CallFailed as error:
                 _log.info("%s was asked to drain: %s", pod.name, error)
                 await asyncio.sleep(DRAIN_PAUSE)
 
-        self._begin(Asking.DRAIN, frozenset({pod.uid}), drain, group.key, memory)
+        self._begin(Asking.DRAIN, frozenset({pod.uid}), drain, group.key, applied)
 
     def _begin_telling(
-        self, group: ConsumerGroup, pods: tuple[Pod, ...], observation: Observation, memory: Memory
+        self, group: ConsumerGroup, pods: tuple[Pod, ...], observation: Observation, applied: Applied
     ) -> None:
         """Tell those that have joined, as soon as others than last time have: one that has not can't be told, and is
         nobody's business yet.
         """
         joined = frozenset(pod.uid for pod in pods) & observation.joined
-        if not joined or joined == memory.telling:
+        if not joined or joined == applied.telling:
             return
-        memory.telling = joined
+        applied.telling = joined
 
         async def tell() -> None:
             calls = (
@@ -265,22 +270,22 @@ class Applier:
                 for uid in sorted(joined)
             )
             answers = await asyncio.gather(*calls, return_exceptions=True)
-            memory.told_at = self._ticks()
+            applied.told_at = self._ticks()
             if all(answer is None for answer in answers):
-                memory.told = joined
+                applied.told = joined
             for answer in answers:
                 if isinstance(answer, CallFailed):
                     _log.info("a member of %s was told to rebalance: %s", group.group_name, answer)
                 elif isinstance(answer, BaseException):
                     raise answer
 
-        self._begin(Asking.REBALANCE, joined, tell, group.key, memory)
+        self._begin(Asking.REBALANCE, joined, tell, group.key, applied)
 
     def _begin(
-        self, asking: Asking, pods: frozenset[str], run: Callable[[], Awaitable[None]], key: Key, memory: Memory
+        self, asking: Asking, pods: frozenset[str], run: Callable[[], Awaitable[None]], key: Key, applied: Applied
     ) -> None:
         """Run it beside the passes, unless it is running already."""
-        if (asking, pods) in memory.tasks:
+        if (asking, pods) in applied.tasks:
             return
         name = f"{asking.value} {' '.join(sorted(pods))}"
 
@@ -290,10 +295,10 @@ class Applier:
             except Exception:
                 _log.exception("%s: %s failed", key, name)
             finally:
-                memory.tasks.pop((asking, pods), None)
+                applied.tasks.pop((asking, pods), None)
             self._wake(key)
 
-        memory.tasks[asking, pods] = asyncio.get_running_loop().create_task(to_its_end(), name=name)
+        applied.tasks[asking, pods] = asyncio.get_running_loop().create_task(to_its_end(), name=name)
 
 
 def _access(observation: Observation) -> GroupAccess:

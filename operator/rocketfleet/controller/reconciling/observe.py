@@ -32,7 +32,7 @@ from rocketfleet.controller.planning.snapshot import Ownership, Phase, Pod, Snap
 from rocketfleet.controller.planning.stuck import over_at
 from rocketfleet.controller.planning.wanted import kept_through_evictions, shares_queues
 from rocketfleet.controller.reconciling.backend import Backend, BackendError, NameServerNotAllowed, Seen
-from rocketfleet.controller.reconciling.group_memory import Asked, Filters, Memory
+from rocketfleet.controller.reconciling.group_state import Applied, Asked, Filters, GroupState, Observed, Tracked
 from rocketfleet.controller.reconciling.sightings import OBJECT
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
 from rocketfleet.controller.reporting.conditions import GROUP_TAKEN
@@ -67,6 +67,7 @@ class Observation:
     work: Mapping[str, Work] = field(default_factory=dict)  # what handlers did, by pod uid and client id
     agreed: bool = False  # all members know of each other, and have what they were given
     trouble: str | None = None  # why the brokers could not be asked, as a sentence that stays the same
+    observed: Observed = field(default_factory=Observed)  # for the next look
 
 
 @dataclass(slots=True)
@@ -98,48 +99,54 @@ class Observer:
         self._workers = workers
         self._defaults = defaults
 
-    async def look(self, group: ConsumerGroup, memory: Memory, now: float, wall: float) -> Observation:
+    async def look(self, group: ConsumerGroup, state: GroupState, now: float, wall: float) -> Observation:
         """One look. BackendError if not even the pods can be seen. `now` is by the clock that durations are measured
-        with, `wall` the time of day.
+        with, `wall` the time of day. `state` is only read: what the next look has to know is in the observation.
         """
+        noted = state.observed.copy()
+        if noted.preparations != state.applied.preparations:
+            noted.preparation.looks.clear()
+            noted.preparations = state.applied.preparations
+        noted.gone -= state.applied.released
         seen, objects, code = await asyncio.gather(
             self._backend.look(group), self._backend.objects_ready(group), self._backend.code(group)
         )
         revision = with_code(revision_of(group, self._defaults), code.digest)
-        pods = tuple(sorted((_pod(group, one, memory, now, wall) for one in seen), key=lambda pod: pod.ordinal))
-        pods = _with_revisions(group, pods, revision, memory)
-        _note_gone(memory, {pod.uid: pod for pod in pods})
+        found = (_pod(group, one, noted, state.applied, now, wall) for one in seen)
+        pods = tuple(sorted(found, key=lambda pod: pod.ordinal))
+        pods = _with_revisions(group, pods, revision, noted)
+        _note_gone(noted, state.applied, {pod.uid: pod for pod in pods})
         controls = {one.pod.uid: one.control for one in seen if one.control is not None}
         token = await self._token(group) if controls else None
-        taken_by = await self._taken_by(group, memory)
+        taken_by = await self._taken_by(group, noted)
         credentials = {
             one.pod.uid: Proof(token, one.pod.uid, one.image_id) if one.proves and token is not None else token
             for one in seen
         }
         at_brokers, assignments = await asyncio.gather(
-            self._ask_brokers(group, pods, memory, taken_by), self._ask_workers(group, pods, controls, credentials)
+            self._ask_brokers(group, pods, noted, taken_by), self._ask_workers(group, pods, controls, credentials)
         )
         pods = tuple(replace(pod, lost=False) if pod.uid in assignments else pod for pod in pods)
-        pods = await self._with_nodes(group, pods, assignments, memory, now)
-        memory.sightings.keep(pod.uid for pod in pods)
-        pods = _identified(group, pods, assignments, seen, at_brokers.members, memory, now)
-        _note_pods(memory, pods)
+        pods = await self._with_nodes(group, pods, assignments, noted, now)
+        noted.sightings.keep(pod.uid for pod in pods)
+        pods = _identified(group, pods, assignments, seen, at_brokers.members, noted, now)
+        _note_pods(noted, state.applied, pods)
         ownership, standing = await asyncio.gather(
-            self._ownership(group, memory, at_brokers, assignments, now),
-            self._standing(group, memory, at_brokers, now),
+            self._ownership(group, state.tracked, noted, at_brokers, assignments, now),
+            self._standing(group, noted, at_brokers, now),
         )
-        subscribed = await self._subscribed(group, memory, at_brokers, ownership, now)
+        subscribed = await self._subscribed(group, noted, at_brokers, ownership, now)
         members = None if at_brokers.members is None else at_brokers.members.ids
-        departed = _departed(memory, at_brokers.members)
+        departed = _departed(noted, at_brokers.members)
         snapshot = Snapshot(
             pods=pods,
             revision=revision,
             code_missing=code.missing,
             shared=shared_settings_of(group),
             finalizer=FINALIZER in group.metadata.finalizers,
-            deleting_since=_deleting_since(group, memory, now),
+            deleting_since=_deleting_since(group, noted, now),
             taken_by=taken_by,
-            prepared=_prepared(group, memory, standing),
+            prepared=_prepared(group, noted, standing),
             lacking=standing.lacking,
             objects=objects,
             reachable=at_brokers.reachable,
@@ -151,13 +158,14 @@ class Observer:
             subscribed=subscribed,
             states=_states(assignments.values()),
             committed=at_brokers.committed,
-            told=memory.told,
-            lingering=memory.gone - departed,
+            told=state.applied.told,
+            lingering=noted.gone - departed,
             departed=departed,
-            last_desired=_last_desired(group, memory, pods),
+            last_desired=_last_desired(group, state.tracked.last_desired, pods),
         )
         keep = kept_through_evictions(group, snapshot)
         snapshot = replace(snapshot, budget=await self._backend.evictions_limited(group, keep))
+        sharing = _still_sharing(snapshot, assignments, state.tracked.tracking, now)
         return Observation(
             snapshot=snapshot,
             access=at_brokers.access,
@@ -170,8 +178,9 @@ class Observer:
                 for uid, answer in assignments.items()
                 for one in answer.work
             },
-            agreed=_agreed(snapshot, assignments) and not _still_sharing(snapshot, assignments, memory.tracking, now),
+            agreed=_agreed(snapshot, assignments) and not sharing,
             trouble=at_brokers.trouble,
+            observed=noted,
         )
 
     # -- asking -------------------------------------------------------------------------------------------------------
@@ -182,18 +191,18 @@ class Observer:
         except BackendError:
             return None
 
-    async def _taken_by(self, group: ConsumerGroup, memory: Memory) -> str | None:
+    async def _taken_by(self, group: ConsumerGroup, noted: Observed) -> str | None:
         """Whose the group is, if another's. An object that is deleted while it does not have the group never gets it:
         it would delete what it never had, should the other one go first.
         """
         found = holder(claim_of_group(group), await self._backend.claims(group))
-        if found is None and group.metadata.deletion_timestamp is not None and _was_taken(group, memory):
-            return memory.taken_by or "another one"
-        memory.taken_by = None if found is None else str(found)
-        return memory.taken_by
+        if found is None and group.metadata.deletion_timestamp is not None and _was_taken(group, noted):
+            return noted.taken_by or "another one"
+        noted.taken_by = None if found is None else str(found)
+        return noted.taken_by
 
     async def _ask_brokers(
-        self, group: ConsumerGroup, pods: tuple[Pod, ...], memory: Memory, taken_by: str | None
+        self, group: ConsumerGroup, pods: tuple[Pod, ...], noted: Observed, taken_by: str | None
     ) -> _AtBrokers:
         if taken_by is not None and not pods:
             return _AtBrokers(reachable=None)  # they are none of our business
@@ -203,7 +212,7 @@ class Observer:
                 config = await self._backend.connection(group)
                 found.access = await self._brokers.of(group, config)
                 found.queues = await found.access.queues()
-                memory.brokers = frozenset(queue.broker for queue in found.queues)
+                noted.brokers = frozenset(queue.broker for queue in found.queues)
                 members, found.committed = await asyncio.gather(
                     found.access.members(with_hosts=any(not _is_ours(group, pod) for pod in pods)),
                     found.access.committed(_to_read_back(pods)),
@@ -221,7 +230,7 @@ class Observer:
         except (RocketMQError, BackendError) as error:
             found.trouble, found.hindrance = stable(str(error)), hindrance_of(error)
         if found.hindrance is Hindrance.TOPIC_NOT_FOUND and found.access is not None:
-            lost = brokers_lost(memory.brokers, await self._registered(found.access))
+            lost = brokers_lost(noted.brokers, await self._registered(found.access))
             if lost is not None:
                 found.trouble, found.hindrance = lost, Hindrance.UNREACHABLE
         return found
@@ -238,7 +247,7 @@ class Observer:
         group: ConsumerGroup,
         pods: tuple[Pod, ...],
         assignments: Mapping[str, Assignment],
-        memory: Memory,
+        noted: Observed,
         now: float,
     ) -> tuple[Pod, ...]:
         """The pods that should have ended and do not answer, with what is known of their nodes."""
@@ -250,7 +259,7 @@ class Observer:
         }
         states = await self._backend.nodes(frozenset(overdue.values())) if overdue else {}
         found = {uid: states.get(node) for uid, node in overdue.items()}
-        return tuple(memory.sightings.node(pod, found.get(pod.uid), now) for pod in pods)
+        return tuple(noted.sightings.node(pod, found.get(pod.uid), now) for pod in pods)
 
     async def _ask_workers(
         self,
@@ -269,7 +278,7 @@ class Observer:
         asked = (one(pod) for pod in able if pod.uid in controls)
         return {uid: answer for uid, answer in await asyncio.gather(*asked) if answer is not None}
 
-    async def _standing(self, group: ConsumerGroup, memory: Memory, at_brokers: _AtBrokers, now: float) -> Standing:
+    async def _standing(self, group: ConsumerGroup, noted: Observed, at_brokers: _AtBrokers, now: float) -> Standing:
         """What a group that runs, or is about to, has at its brokers. One of them that is away leaves the others."""
         if at_brokers.access is None or at_brokers.queues is None or group.spec.suspend:
             return Standing()
@@ -279,14 +288,15 @@ class Observer:
         nobody = members is not None and members.error is None and not members.ids
         try:
             async with asyncio.timeout(BROKER_SECONDS):
-                return await at_brokers.access.standing(memory.preparation, now, nobody=nobody)
+                return await at_brokers.access.standing(noted.preparation, now, nobody=nobody)
         except (RocketMQError, TimeoutError):
             return Standing()
 
     async def _ownership(
         self,
         group: ConsumerGroup,
-        memory: Memory,
+        tracked: Tracked,
+        noted: Observed,
         at_brokers: _AtBrokers,
         assignments: Mapping[str, Assignment],
         now: float,
@@ -295,7 +305,8 @@ class Observer:
             return None
         told = {one for answer in assignments.values() for one in answer.client_ids}
         others = at_brokers.members.ids - told
-        through_broker = await self._ask_members(at_brokers.access, others, memory, at_brokers.queues, now)
+        at_rest = tracked.unbalanced_since is None and at_brokers.queues is not None
+        through_broker = await self._ask_members(at_brokers.access, others, noted, at_rest, now)
         owners: dict[MessageQueue, set[str]] = {}
         for table in (*(answer.owners for answer in assignments.values()), through_broker.owners):
             for queue, them in table.items():
@@ -304,14 +315,14 @@ class Observer:
         return Ownership(all_owners, through_broker.silent, through_broker.wants)
 
     async def _subscribed(
-        self, group: ConsumerGroup, memory: Memory, at_brokers: _AtBrokers, ownership: Ownership | None, now: float
+        self, group: ConsumerGroup, noted: Observed, at_brokers: _AtBrokers, ownership: Ownership | None, now: float
     ) -> Subscribed | None:
         """What the group subscribes to. The brokers are asked now and then: nothing waits for it."""
         members = at_brokers.members
         if at_brokers.access is None or members is None or not members.ids:
-            memory.filters = None
+            noted.filters = None
             return None
-        known, wanted = memory.filters, shared_settings_of(group)[SUBSCRIPTIONS]
+        known, wanted = noted.filters, shared_settings_of(group)[SUBSCRIPTIONS]
         same = known is not None and (known.members, known.wanted) == (members.ids, wanted)
         if known is None or not same or now - known.at >= FILTERS_AGAIN:
             try:
@@ -319,7 +330,7 @@ class Observer:
                     known = Filters(now, members.ids, wanted, await at_brokers.access.subscribed())
             except (RocketMQError, TimeoutError):
                 return None
-        memory.filters = known
+        noted.filters = known
         wants = {} if ownership is None else ownership.wants
         return Subscribed(known.found, {one: theirs for one, theirs in wants.items() if one in members.ids})
 
@@ -327,75 +338,74 @@ class Observer:
         self,
         access: GroupAccess,
         client_ids: frozenset[str],
-        memory: Memory,
-        queues: frozenset[MessageQueue] | None,
+        noted: Observed,
+        at_rest: bool,
         now: float,
     ) -> Ownership:
         if not client_ids:
             return Ownership({})
-        asked = memory.asked
-        if asked is not None and asked.client_ids == client_ids:
-            at_rest = memory.unbalanced_since is None and queues is not None
-            if 0 <= now - asked.at < (ASK_AGAIN_AT_REST if at_rest else ASK_AGAIN):
-                return asked.ownership
+        asked = noted.asked
+        again = ASK_AGAIN_AT_REST if at_rest else ASK_AGAIN
+        if asked is not None and asked.client_ids == client_ids and 0 <= now - asked.at < again:
+            return asked.ownership
         try:
             async with asyncio.timeout(BROKER_SECONDS):
                 ownership = await access.ownership(client_ids)
         except (RocketMQError, TimeoutError):
             return Ownership({}, client_ids)
-        memory.asked = Asked(now, client_ids, ownership)
+        noted.asked = Asked(now, client_ids, ownership)
         return ownership
 
 
 # -- single facts -----------------------------------------------------------------------------------------------------
 
 
-def _pod(group: ConsumerGroup, seen: Seen, memory: Memory, now: float, wall: float) -> Pod:
+def _pod(group: ConsumerGroup, seen: Seen, noted: Observed, applied: Applied, now: float, wall: float) -> Pod:
     """The pod by our own clock, with what we know of it that the backend does not show, or not yet."""
-    pod = memory.sightings.pod(seen.pod, now, wall)
-    outcome = memory.outcomes.get(pod.uid) or pod.outcome
+    pod = noted.sightings.pod(seen.pod, now, wall)
+    outcome = applied.outcomes.get(pod.uid) or pod.outcome
     deleting = pod.deleting
-    asked = memory.deletions.get(pod.uid)
+    asked = applied.deletions.get(pod.uid)
     if deleting is None and asked is not None and now - asked < CACHE_SECONDS:
         deleting = asked + Margin.POD_GRACE.after(group.spec.shutdown.drain_timeout_seconds)
-    return replace(pod, outcome=outcome, deleting=deleting, failures=_failures_before(memory, pod, now))
+    return replace(pod, outcome=outcome, deleting=deleting, failures=_failures_before(noted, pod, now))
 
 
-def _failures_before(memory: Memory, pod: Pod, now: float) -> int:
+def _failures_before(noted: Observed, pod: Pod, now: float) -> int:
     """How many pods of its ordinal failed in a row before this one. One that has been well for a while ends the row,
     and so does another revision, which may well be the cure.
     """
-    count, last, revision = memory.failed.get(pod.ordinal, (0, "", pod.revision))
+    count, last, revision = noted.failed.get(pod.ordinal, (0, "", pod.revision))
     if revision != pod.revision:
         count = 0
     if pod.phase is Phase.FAILED:
         if pod.uid != last:
             count += 1
-            memory.failed[pod.ordinal] = (count, pod.uid, pod.revision)
+            noted.failed[pod.ordinal] = (count, pod.uid, pod.revision)
         return count - 1
     if pod.ready_since is not None and now - pod.ready_since > WELL_AGAIN:
-        memory.failed.pop(pod.ordinal, None)
+        noted.failed.pop(pod.ordinal, None)
         return 0
     return count
 
 
-def _with_revisions(group: ConsumerGroup, pods: tuple[Pod, ...], wanted: str, memory: Memory) -> tuple[Pod, ...]:
+def _with_revisions(group: ConsumerGroup, pods: tuple[Pod, ...], wanted: str, noted: Observed) -> tuple[Pod, ...]:
     """The pods, those that need not be replaced with the revision that is wanted."""
-    known = memory.code or (group.status.code_revision if group.status is not None else None)
-    memory.code = unmarked_code(known, wanted, [pod.revision for pod in pods])
+    known = noted.code or (group.status.code_revision if group.status is not None else None)
+    noted.code = unmarked_code(known, wanted, [pod.revision for pod in pods])
     program = group.spec.program
     rolls = program is None or program.code_update is not CodeUpdate.IGNORE
-    return tuple(replace(pod, revision=seen_revision(pod.revision, wanted, memory.code, rolls=rolls)) for pod in pods)
+    return tuple(replace(pod, revision=seen_revision(pod.revision, wanted, noted.code, rolls=rolls)) for pod in pods)
 
 
-def _was_taken(group: ConsumerGroup, memory: Memory) -> bool:
+def _was_taken(group: ConsumerGroup, noted: Observed) -> bool:
     conditions = (group.status.conditions if group.status is not None else None) or ()
     said = any(one.type is ConditionType.READY and one.reason == GROUP_TAKEN for one in conditions)
-    return memory.taken_by is not None or said
+    return noted.taken_by is not None or said
 
 
-def _deleting_since(group: ConsumerGroup, memory: Memory, now: float) -> float | None:
-    return None if group.metadata.deletion_timestamp is None else memory.sightings.since(OBJECT, "deleting", now)
+def _deleting_since(group: ConsumerGroup, noted: Observed, now: float) -> float | None:
+    return None if group.metadata.deletion_timestamp is None else noted.sightings.since(OBJECT, "deleting", now)
 
 
 def _identified(
@@ -404,7 +414,7 @@ def _identified(
     assignments: Mapping[str, Assignment],
     seen: tuple[Seen, ...],
     members: Members | None,
-    memory: Memory,
+    noted: Observed,
     now: float,
 ) -> tuple[Pod, ...]:
     """The pods with their client ids: as our runtime says, or as it will; those of others by what the brokers show."""
@@ -419,7 +429,7 @@ def _identified(
             known[pod.uid] = replace(pod, client_ids=ids)
         else:
             others.append(Candidate(pod, places[pod.uid].host, places[pod.uid].node))
-    ours = memory.gone.union(*(pod.client_ids for pod in known.values()))
+    ours = noted.gone.union(*(pod.client_ids for pod in known.values()))
     hosts = {one: where for one, where in (members.hosts if members else {}).items() if one not in ours}
     complete = members is not None and members.error is None
     known |= {pod.uid: pod for pod in with_members(others, hosts, now, complete=complete)}
@@ -431,33 +441,32 @@ def _is_ours(group: ConsumerGroup, pod: Pod) -> bool:
     return (pod.engine or group.spec.engine).is_ours
 
 
-def _note_gone(memory: Memory, present: Mapping[str, Pod]) -> None:
+def _note_gone(noted: Observed, applied: Applied, present: Mapping[str, Pod]) -> None:
     """Members of pods that are no more, and of which nobody has said that they gave back what they held."""
-    for uid, pod in memory.pods.items():
+    for uid, pod in noted.pods.items():
         now = present.get(uid)
         if now is None or now.ended:
-            outcome = outcome_of(now or pod) or memory.outcomes.get(uid)
+            outcome = outcome_of(now or pod) or applied.outcomes.get(uid)
             if outcome is None or not outcome.confirmed:
-                memory.gone |= frozenset(pod.client_ids) - memory.released
-    memory.forget_pods(present)
+                noted.gone |= frozenset(pod.client_ids) - applied.released
 
 
-def _note_pods(memory: Memory, pods: tuple[Pod, ...]) -> None:
+def _note_pods(noted: Observed, applied: Applied, pods: tuple[Pod, ...]) -> None:
     """Keep the pods, for the day they are gone. One that shows no member now keeps those it had; one that shows others
     was started again, and those it had are gone: a Java client has a new id at each start, and its locks the old one.
     """
-    before, memory.pods = memory.pods, {}
+    before, noted.pods = noted.pods, {}
     for pod in pods:
         had = before[pod.uid].client_ids if pod.uid in before else ()
         if had and pod.client_ids and not set(had) & set(pod.client_ids):
-            memory.gone |= frozenset(had) - memory.released
-        memory.pods[pod.uid] = pod if pod.client_ids else replace(pod, client_ids=had)
+            noted.gone |= frozenset(had) - applied.released
+        noted.pods[pod.uid] = pod if pod.client_ids else replace(pod, client_ids=had)
 
 
-def _departed(memory: Memory, members: Members | None) -> frozenset[str]:
+def _departed(noted: Observed, members: Members | None) -> frozenset[str]:
     if members is None or members.error is not None:
         return frozenset()
-    return memory.gone - members.ids
+    return noted.gone - members.ids
 
 
 def _to_read_back(pods: tuple[Pod, ...]) -> frozenset[MessageQueue]:
@@ -501,22 +510,22 @@ def _progress(assignments: Iterable[Assignment]) -> SparkProgress | None:
     return None if told is None else SparkProgress.model_validate(told.to_json())
 
 
-def _prepared(group: ConsumerGroup, memory: Memory, standing: Standing) -> bool:
+def _prepared(group: ConsumerGroup, noted: Observed, standing: Standing) -> bool:
     """Whether pods can come, by what the brokers say; where none can be asked, by what they said last."""
     wanted = preparation_of(group)
     if standing.prepared is None:
-        return wanted == (memory.prepared or (group.status.prepared if group.status is not None else None))
+        return wanted == (noted.prepared or (group.status.prepared if group.status is not None else None))
     if standing.prepared:
-        memory.prepared = wanted
+        noted.prepared = wanted
     return standing.prepared
 
 
-def _last_desired(group: ConsumerGroup, memory: Memory, pods: Iterable[Pod]) -> int | None:
+def _last_desired(group: ConsumerGroup, before: int | None, pods: Iterable[Pod]) -> int | None:
     """As many as were wanted last. Where the status that said so is lost, the pods say it: all that nobody has marked
     to go are wanted. Else a group that autoscaling has grown would shrink for the lack of a note.
     """
-    if memory.last_desired is not None:
-        return memory.last_desired
+    if before is not None:
+        return before
     status = group.status
     if status is not None and status.observed_generation is not None and "desired_replicas" in status.model_fields_set:
         return status.desired_replicas

@@ -17,11 +17,11 @@ from typing import Any
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.names import REBALANCE_REQUESTED
-from rocketfleet.api.status import Condition, ConsumerGroupStatus, LastRebalance, Truth
+from rocketfleet.api.status import Condition, ConsumerGroupStatus, LastDrain, LastRebalance, Truth
 from rocketfleet.base.clock import lease_clock
 from rocketfleet.base.counting import counted
 from rocketfleet.base.timestamps import timestamp
-from rocketfleet.controller.lag.lag_watch import LagView, LagWatch
+from rocketfleet.controller.lag.lag_watch import LagView, LagWatch, lag_state_of
 from rocketfleet.controller.planning import rebalance_tracking
 from rocketfleet.controller.planning.actions import Action, Emit, Event, Reason, RequestDrain, TellMembers
 from rocketfleet.controller.planning.plan import plan
@@ -29,7 +29,7 @@ from rocketfleet.controller.planning.snapshot import Snapshot
 from rocketfleet.controller.planning.wanted import balanced, desired_replicas, limited_by_queues, shares_queues
 from rocketfleet.controller.reconciling.apply import Applier
 from rocketfleet.controller.reconciling.backend import Backend, BackendError
-from rocketfleet.controller.reconciling.group_memory import Asking, Counts, Memory
+from rocketfleet.controller.reconciling.group_state import Asking, Counts, GroupState
 from rocketfleet.controller.reconciling.observe import Observation, Observer
 from rocketfleet.controller.reconciling.rolling_budget import RollingBudget
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
@@ -64,7 +64,8 @@ class Reconciler:
         wake: Callable[[Key], None] = lambda key: None,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = lease_clock,
-        completed: Callable[[ConsumerGroup, rebalance_tracking.Rebalanced], None] = lambda group, done: None,
+        rebalanced: Callable[[LastRebalance], None] = lambda done: None,
+        drained: Callable[[LastDrain], None] = lambda done: None,
         lag: LagWatch | None = None,
     ) -> None:
         workers = workers or WorkerCalls()
@@ -72,51 +73,52 @@ class Reconciler:
         self._brokers = brokers
         self._clock = clock  # the time of day, for whoever reads it
         self._ticks = ticks  # what durations are measured with: nobody sets it
-        self._completed = completed
+        self._told_rebalanced = rebalanced
         self._defaults = defaults
         self._rolling = RollingBudget(defaults.most_rolling)
         self._lag = lag
         self._observer = Observer(backend, brokers, workers, defaults)
-        self._applier = Applier(backend, workers, wake, clock, ticks)
-        self._memories: dict[Key, Memory] = {}
+        self._applier = Applier(backend, workers, wake, clock, ticks, drained)
+        self._states: dict[Key, GroupState] = {}
 
     async def reconcile(self, group: ConsumerGroup) -> float:
         """One pass. Returns the seconds until the next look is due."""
-        memory = await self._memory(group)
+        state = await self._state(group)
         requested = group.metadata.annotations.get(REBALANCE_REQUESTED)
-        if requested != memory.requested:
-            memory.requested, memory.told, memory.telling = requested, frozenset(), frozenset()
+        if requested != state.tracked.requested:
+            state.tracked.requested = requested
+            state.applied.tell_again()
         now, wall = self._ticks(), self._clock()
         try:
-            observation = await self._observer.look(group, memory, now, wall)
+            observation = await self._observer.look(group, state, now, wall)
         except BackendError as error:
-            memory.failures += 1
-            memory.troubled = True
+            state.tracked.failures += 1
+            state.tracked.troubled = True
             _log.warning("%s: %s", "/".join(group.key), error)
-            return min(LONGEST_PAUSE, 2.0 ** min(memory.failures, 10))
-        view = self._lag_of(group, observation, wall)
+            return min(LONGEST_PAUSE, 2.0 ** min(state.tracked.failures, 10))
+        state.take_in(observation.observed)
+        view = self._lag_of(group, observation, state, wall)
         may_roll = self._may_roll(group, observation.snapshot)
         snapshot = replace(observation.snapshot, advised=view.advised, may_roll=may_roll)
         observation = replace(observation, snapshot=snapshot)
         actions = plan(group, snapshot, now)
-        memory.refused = memory.evictions_unlimited = False
-        failures = await self._applier.apply(group, actions, observation, memory)
-        memory.troubled = bool(failures) or memory.evictions_unlimited
+        failures = await self._applier.apply(group, actions, observation, state.applied)
+        state.tracked.troubled = bool(failures) or state.applied.evictions_unlimited
         for failure in failures:
             _log.warning("%s: %s", "/".join(group.key), failure)
-        memory.last_desired = desired_replicas(group, snapshot)
-        memory.counts.desired, memory.counts.ready = memory.last_desired, _able(snapshot, memory.last_desired)
+        state.tracked.last_desired = desired_replicas(group, snapshot)
+        state.tracked.ready = _able(snapshot, state.tracked.last_desired)
         if self._lag is not None:
-            self._lag.note_replicas(group.key, memory.counts.desired, memory.counts.ready)
-        events = self._track(group, observation, memory, now)
-        await self._show(group, observation, memory, failures, events, view)
-        return self._pause(group, observation, memory, actions, failures, now)
+            self._lag.note_replicas(group.key, state.tracked.last_desired, state.tracked.ready)
+        events = self._track(group, observation, state, now)
+        await self._show(group, observation, state, failures, events, view)
+        return self._pause(group, observation, state, actions, failures, now)
 
     async def forget(self, key: Key) -> None:
         """The object is gone, or no longer ours."""
-        memory = self._memories.pop(key, None)
-        if memory is not None:
-            await _cancel(memory)
+        state = self._states.pop(key, None)
+        if state is not None:
+            await _cancel(state)
         if self._lag is not None:
             self._lag.forget(key)
         self._rolling.forget(key)
@@ -124,30 +126,33 @@ class Reconciler:
 
     async def close(self) -> None:
         """End what is under way. Workers that were asked to drain go on by themselves."""
-        await asyncio.gather(*(self.forget(key) for key in list(self._memories)))
+        await asyncio.gather(*(self.forget(key) for key in list(self._states)))
 
     def troubled(self, key: Key) -> bool:
         """Whether the last pass could not do all that it wanted to: the API server or a broker refused it."""
-        memory = self._memories.get(key)
-        return memory is not None and memory.troubled
+        state = self._states.get(key)
+        return state is not None and state.tracked.troubled
 
     def conditions(self) -> list[tuple[Key, Sequence[Condition]]]:
         """The conditions of each group, as of its last pass."""
-        return [(key, memory.shown.conditions or ()) for key, memory in list(self._memories.items()) if memory.shown]
+        shown = [(key, state.reported.shown) for key, state in list(self._states.items())]
+        return [(key, status.conditions or ()) for key, status in shown if status is not None]
 
     def counts(self) -> list[tuple[Key, Counts]]:
         """What is counted of each group."""
-        return [(key, memory.counts) for key, memory in list(self._memories.items())]
+        return [(key, state.counts) for key, state in list(self._states.items())]
 
-    async def _memory(self, group: ConsumerGroup) -> Memory:
-        memory = self._memories.get(group.key)
-        if memory is not None and memory.uid != group.metadata.uid:
-            await _cancel(memory)
-            memory = None
-        if memory is None:
-            memory = self._memories[group.key] = Memory(group.metadata.uid)
-            memory.requested = group.metadata.annotations.get(REBALANCE_REQUESTED)
-        return memory
+    async def _state(self, group: ConsumerGroup) -> GroupState:
+        state = self._states.get(group.key)
+        if state is not None and state.uid != group.metadata.uid:
+            await _cancel(state)
+            if self._lag is not None:
+                self._lag.forget(group.key)
+            state = None
+        if state is None:
+            state = self._states[group.key] = GroupState(group.metadata.uid)
+            state.tracked.requested = group.metadata.annotations.get(REBALANCE_REQUESTED)
+        return state
 
     def _may_roll(self, group: ConsumerGroup, snapshot: Snapshot) -> bool:
         goes_on = snapshot.reachable is not False and desired_replicas(group, snapshot) > 0
@@ -155,30 +160,33 @@ class Reconciler:
         image = image_of(group, self._defaults) if counts else ""
         return self._rolling.may_roll(group.key, counts, image, snapshot.revision, snapshot.pods)
 
-    def _lag_of(self, group: ConsumerGroup, observation: Observation, wall: float) -> LagView:
+    def _lag_of(self, group: ConsumerGroup, observation: Observation, state: GroupState, wall: float) -> LagView:
         if self._lag is None:
             return LagView()
         if observation.snapshot.taken_by is not None:  # its lag is shown with whoever has the group
             self._lag.forget(group.key)
+            state.lag = None
             return LagView()
+        if state.lag is None:
+            state.lag = lag_state_of(group)
         target = None if observation.access is None else observation.access.lag_target()
-        return self._lag.look(group, target, observation.snapshot, wall, observation.work)
+        return self._lag.look(group, state.lag, target, observation.snapshot, wall, observation.work)
 
     # -- between two plans --------------------------------------------------------------------------------------------
 
-    def _track(self, group: ConsumerGroup, observation: Observation, memory: Memory, now: float) -> list[Event]:
+    def _track(self, group: ConsumerGroup, observation: Observation, state: GroupState, now: float) -> list[Event]:
         """What a look tells that no single snapshot can."""
         snapshot, events = observation.snapshot, list[Event]()
         whole = balanced(group, snapshot)
         if whole:
-            memory.unbalanced_since = None
-        elif memory.unbalanced_since is None:
-            memory.unbalanced_since = now
-        if snapshot.reachable and memory.telling and not _telling(memory):
-            in_vain = not whole and now - max(memory.told_at, memory.unbalanced_since or now) > TELL_AGAIN
-            failed = memory.told != memory.telling and now - memory.told_at > TELL_AGAIN
+            state.tracked.unbalanced_since = None
+        elif state.tracked.unbalanced_since is None:
+            state.tracked.unbalanced_since = now
+        if snapshot.reachable and state.applied.telling and not _telling(state):
+            in_vain = not whole and now - max(state.applied.told_at, state.tracked.unbalanced_since or now) > TELL_AGAIN
+            failed = state.applied.told != state.applied.telling and now - state.applied.told_at > TELL_AGAIN
             if in_vain or failed:
-                memory.told, memory.telling = frozenset(), frozenset()
+                state.applied.tell_again()
         if shares_queues(group):
             owners = {} if snapshot.ownership is None else snapshot.ownership.owners
             queues = snapshot.queues or frozenset()
@@ -188,39 +196,39 @@ class Reconciler:
                 balanced=whole,
                 agreed=observation.agreed,
             )
-            memory.tracking, done = rebalance_tracking.track(memory.tracking, seen, now)
+            state.tracked.tracking, done = rebalance_tracking.track(state.tracked.tracking, seen, now)
             if done is not None:
-                events.append(self._rebalanced(group, memory, done))
-        if snapshot.code_missing is not None and memory.code_missing is None:
+                events.append(self._rebalanced(group, state, done))
+        if snapshot.code_missing is not None and state.reported.code_missing is None:
             events.append(Event(Reason.CONFIG_MAP_MISSING, snapshot.code_missing, warning=True))
-        memory.code_missing = snapshot.code_missing
+        state.reported.code_missing = snapshot.code_missing
         hindrance = snapshot.hindrance
-        if hindrance is not None and hindrance is not memory.hindrance:
+        if hindrance is not None and hindrance is not state.reported.hindrance:
             events.append(Event(Reason(hindrance.value), observation.trouble or "no broker answers", warning=True))
-        memory.hindrance = hindrance
+        state.reported.hindrance = hindrance
         if snapshot.queues is not None:
             limited = limited_by_queues(group, snapshot)
-            if limited is not None and limited != memory.limited:
+            if limited is not None and limited != state.reported.limited:
                 events.append(Event(Reason.LIMITED_BY_QUEUES, limited_text(*limited)))
-            memory.limited = limited
+            state.reported.limited = limited
         consistent = subscriptions_verdict(group, snapshot)
         differ = consistent.message if consistent.reason == MEMBERS_DIFFER else None
-        if differ is not None and differ != memory.disagreement:
+        if differ is not None and differ != state.reported.disagreement:
             events.append(Event(Reason.SUBSCRIPTIONS_DIFFER, differ, warning=True))
         if consistent.status is not Truth.UNKNOWN:
-            memory.disagreement = differ
+            state.reported.disagreement = differ
         return events
 
-    def _rebalanced(self, group: ConsumerGroup, memory: Memory, done: rebalance_tracking.Rebalanced) -> Event:
-        memory.last_rebalance = LastRebalance(
+    def _rebalanced(self, group: ConsumerGroup, state: GroupState, done: rebalance_tracking.Rebalanced) -> Event:
+        state.reported.last_rebalance = LastRebalance(
             generation=group.metadata.generation,
             reason=done.reason,
             moved=done.moved,
             seconds=round(done.seconds, 3),
             completed_at=timestamp(self._clock()),
         )
-        memory.counts.rebalances += 1
-        self._completed(group, done)
+        state.reported.rebalances += 1
+        self._told_rebalanced(state.reported.last_rebalance)
         text = f"{done.reason}: each queue has one owner after {done.seconds:.1f} s"
         text += "" if done.moved is None else f", {counted(done.moved, 'queue')} moved"
         return Event(Reason.REBALANCED, text)
@@ -229,21 +237,21 @@ class Reconciler:
         self,
         group: ConsumerGroup,
         observation: Observation,
-        memory: Memory,
+        state: GroupState,
         failures: Sequence[str],
         events: Sequence[Event],
         view: LagView,
     ) -> None:
         """Events and status. If they cannot be written, the next pass tries again."""
         operator = self._defaults.operator or None
-        before = memory.status or group.status or ConsumerGroupStatus()
+        before = state.reported.status or group.status or ConsumerGroupStatus()
         if group.status is not None and group.status.operator not in (None, operator):
             before = group.status  # another has written it since
         known = statuses.Memory(
-            prepared=memory.prepared,
-            code=memory.code,
-            last_rebalance=memory.last_rebalance,
-            last_drain=memory.last_drain,
+            prepared=state.observed.prepared,
+            code=state.observed.code,
+            last_rebalance=state.reported.last_rebalance,
+            last_drain=state.applied.last_drain,
             lag=view.lag,
             lag_health=view.health,
             lag_of_members=view.members,
@@ -251,11 +259,11 @@ class Reconciler:
             progress=observation.progress,
             broker_trouble=observation.trouble,
             trouble=failures[0] if failures else None,
-            refused=memory.refused,
+            refused=state.applied.refused,
             operator=operator,
         )
         status = statuses.status_of(group, observation.snapshot, known, before, self._clock(), self._ticks())
-        memory.shown = status
+        state.reported.shown = status
         try:
             for event in events:
                 await self._backend.emit(group, event)
@@ -263,9 +271,9 @@ class Reconciler:
             groups = 1 if self._lag is None else len(self._lag)
             if statuses.differs(before, status, group.spec.autoscaling, groups):
                 await self._backend.write_status(group, as_json(status))
-                memory.status = status
+                state.reported.status = status
         except BackendError as error:
-            memory.troubled = True
+            state.tracked.troubled = True
             _log.warning("%s: %s", "/".join(group.key), error)
 
     async def _tell_of_lag(self, group: ConsumerGroup) -> None:
@@ -281,29 +289,29 @@ class Reconciler:
         self,
         group: ConsumerGroup,
         observation: Observation,
-        memory: Memory,
+        state: GroupState,
         actions: Sequence[Action],
         failures: Sequence[str],
         now: float,
     ) -> float:
         snapshot = observation.snapshot
-        amiss = bool(failures) or memory.evictions_unlimited or snapshot.reachable is False
-        memory.failures = memory.failures + 1 if amiss else 0
+        amiss = bool(failures) or state.applied.evictions_unlimited or snapshot.reachable is False
+        state.tracked.failures = state.tracked.failures + 1 if amiss else 0
         digest = _digest(snapshot)
-        if digest != memory.seen or any(not isinstance(action, _ONGOING) for action in actions):
-            memory.seen, memory.seen_since = digest, now
-        if at_rest(group, observation, memory, actions):
+        if digest != state.tracked.seen or any(not isinstance(action, _ONGOING) for action in actions):
+            state.tracked.seen, state.tracked.seen_since = digest, now
+        if at_rest(group, observation, state, actions):
             return AT_REST if snapshot.taken_by is None else TAKEN_PAUSE
-        if memory.failures:
-            return min(LONGEST_PAUSE, MOVING * 2.0 ** min(memory.failures, 10))
-        unchanged = now - memory.seen_since
+        if state.tracked.failures:
+            return min(LONGEST_PAUSE, MOVING * 2.0 ** min(state.tracked.failures, 10))
+        unchanged = now - state.tracked.seen_since
         return next((pause for limit, pause in SLOWER if unchanged < limit), SLOWEST)
 
 
-def at_rest(group: ConsumerGroup, observation: Observation, memory: Memory, actions: Sequence[Action]) -> bool:
+def at_rest(group: ConsumerGroup, observation: Observation, state: GroupState, actions: Sequence[Action]) -> bool:
     """Whether nothing is under way and nothing is missing."""
     snapshot = observation.snapshot
-    if memory.tasks or memory.failures or any(not isinstance(action, Emit) for action in actions):
+    if state.applied.tasks or state.tracked.failures or any(not isinstance(action, Emit) for action in actions):
         return False
     if snapshot.deleting_since is not None:
         return False  # it waits for somebody
@@ -311,7 +319,7 @@ def at_rest(group: ConsumerGroup, observation: Observation, memory: Memory, acti
         return False
     if any(pod.leaving or not pod.ready for pod in snapshot.pods):
         return False
-    if memory.tracking.since is not None and shares_queues(group):
+    if state.tracked.tracking.since is not None and shares_queues(group):
         return False  # a rebalance is under way
     return not snapshot.pods or balanced(group, snapshot)
 
@@ -335,12 +343,12 @@ def _digest(snapshot: Snapshot) -> object:
     return pods, snapshot.members, owners, snapshot.reachable, snapshot.prepared, snapshot.revision
 
 
-def _telling(memory: Memory) -> bool:
-    return any(asking is Asking.REBALANCE for asking, _ in memory.tasks)
+def _telling(state: GroupState) -> bool:
+    return any(asking is Asking.REBALANCE for asking, _ in state.applied.tasks)
 
 
-async def _cancel(memory: Memory) -> None:
-    tasks = list(memory.tasks.values())
+async def _cancel(state: GroupState) -> None:
+    tasks = list(state.applied.tasks.values())
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -26,7 +26,7 @@ def has_other_image(pods: Iterable[Pod], image: str) -> bool:
 
 
 class RollingBudget:
-    """The places. 0: as many as there are groups."""
+    """The places. 0: as many as there are groups. They are counted over all groups: no group's state has them."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most

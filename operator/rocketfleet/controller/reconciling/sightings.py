@@ -24,6 +24,9 @@ class Sightings:
     _first: dict[tuple[str, Hashable], float] = field(default_factory=dict)
     _begun: bool = False
 
+    def copy(self) -> "Sightings":
+        return replace(self, _first=dict(self._first))
+
     def since(self, uid: str, what: Hashable, now: float) -> float:
         """When this was first seen."""
         return self._first.setdefault((uid, what), now)

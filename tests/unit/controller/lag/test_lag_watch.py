@@ -261,6 +261,20 @@ async def test_the_monitor_knows_who_has_what_and_forgets_what_is_gone() -> None
     assert len(passes.watch) == 0
 
 
+async def test_an_object_that_was_made_again_is_not_accused_of_what_was_before() -> None:
+    passes = Watching()
+    await passes.to_rest()
+    passes.monitor.verdicts[KEY] = accused(State.STALLED, "it stands still")
+    await passes.see(5, 0, 0, 0)
+    assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.FALSE
+    metadata = passes.stage.group.metadata.model_copy(update={"uid": "u2"})
+    passes.stage.group = passes.stage.group.model_copy(update={"metadata": metadata, "status": None})
+    await passes.reconciler.reconcile(passes.stage.group)
+    assert passes.monitor.figures == {}
+    assert passes.condition(ConditionType.LAG_HEALTHY) == (Truth.UNKNOWN, "The lag has not been measured yet.")
+    assert len(passes.watch) == 1
+
+
 async def test_a_group_is_woken_when_a_pass_has_something_to_do() -> None:
     passes = Watching()
     await passes.to_rest()

@@ -5,11 +5,13 @@ import urllib.request
 
 import pytest
 
+from rocketfleet.api.status import LastDrain, LastRebalance
 from rocketfleet.controller.operator.health import STUCK_AFTER, WAITED_TOO_LONG, Health, Vitals, not_ready, problems
 from rocketfleet.controller.operator.metrics import CONTENT_TYPE, Metrics
 
 WELL = Vitals(synced=True, watches=True)
 LONG = WAITED_TOO_LONG + 1
+COMPLETED = "2026-01-31T08:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -57,8 +59,9 @@ def test_the_endpoints() -> None:
     metrics.passed(0.2, well=True)
     metrics.passed(0.2, well=False)
     metrics.called("GET", 200)
-    metrics.status_written({}, {"lastRebalance": {"seconds": 1.5, "moved": 4}})
-    metrics.status_written({"lastDrain": {"seconds": 1}}, {"lastDrain": {"seconds": 1}})
+    metrics.rebalanced(LastRebalance(reason="r", moved=4, seconds=1.5, completed_at=COMPLETED))
+    metrics.rebalanced(LastRebalance(reason="nobody saw how it was before", seconds=1.5, completed_at=COMPLETED))
+    metrics.drained(LastDrain(pod="p", verified=False, seconds=1.0, queues=1, completed_at=COMPLETED))
     metrics.gauge("leader", "l", lambda: 1.0)
     health = Health(metrics.render, CONTENT_TYPE)
     health.beat(WELL)
@@ -79,9 +82,10 @@ def test_the_endpoints() -> None:
         'rocketfleet_operator_reconciles_total{result="ok"} 1.0',
         'rocketfleet_operator_reconciles_total{result="error"} 1.0',
         'rocketfleet_operator_api_requests_total{method="GET",status="200"} 1.0',
-        "rocketfleet_operator_rebalance_seconds_count 1.0",
+        "rocketfleet_operator_rebalance_seconds_count 2.0",
         "rocketfleet_operator_queues_moved_total 4.0",
         "rocketfleet_operator_leader 1.0",
     ):
         assert line in text.splitlines()
-    assert 'rocketfleet_operator_drain_seconds_count{verified="true"} 0.0' in text.splitlines()
+    for verified, count in {"true": 0, "false": 1}.items():
+        assert f'rocketfleet_operator_drain_seconds_count{{verified="{verified}"}} {count}.0' in text.splitlines()

@@ -15,6 +15,7 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.operator import leader, operator
+from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.operator import Operator, OperatorError, Options
 from rocketfleet.controller.resources.pod import Defaults
 
@@ -73,7 +74,7 @@ class Running:
         self.stop = asyncio.Event()
         self.task = asyncio.create_task(self.operator.run(self.stop), name=f"operator {name}")
 
-    def _make(self, backend: KubeBackend, wake: Callable[[Key], None]) -> Recorder:
+    def _make(self, backend: KubeBackend, wake: Callable[[Key], None], _: Metrics) -> Recorder:
         self.terms.append(Recorder(backend))
         return self.terms[-1]
 

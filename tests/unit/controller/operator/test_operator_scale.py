@@ -11,6 +11,7 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.view import Key
+from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.operator import Operator, Options
 from rocketfleet.controller.planning.preparation import Preparation, Standing
 from rocketfleet.controller.planning.snapshot import Ownership
@@ -86,7 +87,7 @@ class Counted(Reconciler):
 
 
 async def test_a_thousand_suspended_groups_at_rest_cause_no_calls() -> None:
-    def make_term(backend: KubeBackend, wake: Callable[[Key], None]) -> Counted:
+    def make_term(backend: KubeBackend, wake: Callable[[Key], None], _: Metrics) -> Counted:
         return Counted(backend, QuietBrokers(), defaults=Defaults("image"), wake=wake)
 
     async with running() as server:

@@ -33,8 +33,8 @@ from rocketfleet.controller.planning.actions import (
 from rocketfleet.controller.planning.preparation import Look, Place
 from rocketfleet.controller.reconciling.apply import Applier
 from rocketfleet.controller.reconciling.backend import BackendError, ObjectChanged
-from rocketfleet.controller.reconciling.group_memory import Memory
-from rocketfleet.controller.reconciling.observe import Observer
+from rocketfleet.controller.reconciling.group_state import GroupState
+from rocketfleet.controller.reconciling.observe import Observation, Observer
 from rocketfleet.controller.reconciling.slow_start import MOST, batches
 from rocketfleet.controller.rocketmq.group_removal import Leftovers
 
@@ -44,15 +44,19 @@ class Acting:
 
     def __init__(self) -> None:
         self.stage = Stage()
-        self.memory = Memory("u1")
+        self.state = GroupState("u1")
         self.woken: list[tuple[str, str]] = []
         backend, workers = StageBackend(self.stage), StageWorkers(self.stage)
         self._observer = Observer(backend, StageBrokers(self.stage), workers)
         self._applier = Applier(backend, workers, self.woken.append, self.stage.clock, self.stage.clock)
 
     async def __call__(self, *actions: Action) -> list[str]:
-        seen = await self._observer.look(self.stage.group, self.memory, self.stage.now, self.stage.now)
-        return await self._applier.apply(self.stage.group, actions, seen, self.memory)
+        return await self._applier.apply(self.stage.group, actions, await self.look(), self.state.applied)
+
+    async def look(self) -> Observation:
+        seen = await self._observer.look(self.stage.group, self.state, self.stage.now, self.stage.now)
+        self.state.take_in(seen.observed)
+        return seen
 
 
 def test_creations_begin_with_one_and_double() -> None:
@@ -86,7 +90,7 @@ async def test_a_pod_that_takes_proofs_is_shown_no_token() -> None:
     acting.stage.drained.set()
     pod = acting.stage.add_pod(0)
     await acting(TellMembers((pod,)), RequestDrain(pod))
-    await until(lambda: bool(acting.memory.outcomes))
+    await until(lambda: bool(acting.state.applied.outcomes))
     assert acting.stage.credentials == [Proof("token", pod.uid)] * 3
     acting.stage.proves = False
     acting.stage.credentials.clear()
@@ -170,11 +174,11 @@ async def test_a_drain_runs_beside_and_is_begun_once() -> None:
         assert await acting(RequestDrain(pod)) == []
         await asyncio.sleep(0)
     assert acting.stage.calls.count("drain orders-0") == 1
-    assert acting.memory.outcomes == {}
+    assert acting.state.applied.outcomes == {}
     acting.stage.drained.set()
     await until(lambda: bool(acting.woken))
-    assert acting.memory.outcomes[pod.uid].offsets == dict.fromkeys(QUEUES, 10)
-    assert acting.memory.tasks == {}
+    assert acting.state.applied.outcomes[pod.uid].offsets == dict.fromkeys(QUEUES, 10)
+    assert acting.state.applied.tasks == {}
 
 
 async def test_a_drain_that_was_not_taken_is_asked_for_again() -> None:
@@ -183,11 +187,11 @@ async def test_a_drain_that_was_not_taken_is_asked_for_again() -> None:
     acting.stage.unreachable = {pod.uid}
     await acting(RequestDrain(pod))
     await until(lambda: bool(acting.woken))
-    assert acting.memory.outcomes == {}
+    assert acting.state.applied.outcomes == {}
     acting.stage.unreachable.clear()
     acting.stage.drained.set()
     await acting(RequestDrain(pod))
-    await until(lambda: pod.uid in acting.memory.outcomes)
+    await until(lambda: pod.uid in acting.state.applied.outcomes)
 
 
 async def test_members_are_told_when_they_have_joined_and_once() -> None:
@@ -195,14 +199,14 @@ async def test_members_are_told_when_they_have_joined_and_once() -> None:
     first, second = acting.stage.add_pod(0), acting.stage.add_pod(1)
     acting.stage.joining = {second.uid}
     await acting(TellMembers((first, second)))
-    await until(lambda: acting.memory.told == {first.uid})
+    await until(lambda: acting.state.applied.told == {first.uid})
     acting.stage.calls.clear()
     await acting(TellMembers((first, second)))
     await asyncio.sleep(0.02)
     assert not [call for call in acting.stage.calls if call.startswith("tell")]
     acting.stage.joining = set()
     await acting(TellMembers((first, second)))
-    await until(lambda: acting.memory.told == {first.uid, second.uid})
+    await until(lambda: acting.state.applied.told == {first.uid, second.uid})
 
 
 async def test_a_member_that_could_not_be_told_counts_as_not_told() -> None:
@@ -217,25 +221,25 @@ async def test_a_member_that_could_not_be_told_counts_as_not_told() -> None:
     acting._applier._workers = Deaf(acting.stage)
     await acting(TellMembers((pod,)))
     await until(lambda: bool(acting.woken))
-    assert acting.memory.told == frozenset()
+    assert acting.state.applied.told == frozenset()
 
 
 async def test_what_was_prepared_is_told_and_read_back() -> None:
     acting = Acting()
     place = Place("127.0.0.1:10911", 1, frozenset(QUEUES))
-    acting.memory.preparation.looks["broker-a"] = Look(place, "w", again=2e9, lacks=True)
+    acting.state.observed.preparation.looks["broker-a"] = Look(place, "w", again=2e9, lacks=True)
     assert await acting(PrepareGroup()) == []
-    assert acting.memory.preparation.looks == {}, "what was seen before does not count any more"
-    assert acting.memory.prepared is None, "and that it was written proves nothing"
+    assert acting.state.observed.prepared is None, "that it was written proves nothing"
+    assert (await acting.look()).observed.preparation.looks == {}, "what was seen before does not count any more"
     assert [event.reason for event in acting.stage.events] == [Reason.PREPARED]
 
 
 async def test_locks_that_are_released_are_no_longer_owed() -> None:
     acting = Acting()
-    acting.memory.gone = frozenset({"a", "b"})
+    acting.state.observed.gone = frozenset({"a", "b"})
     acting.stage.members = {"b"}
     await acting(ReleaseLocks(frozenset({"a", "b"})))
-    assert acting.memory.gone == {"b"}
+    assert (await acting.look()).snapshot.lingering == {"b"}
     assert acting.stage.released == {"a"}
 
 
@@ -245,10 +249,10 @@ async def test_a_drain_that_was_verified_is_shown() -> None:
     acting.stage.deal()
     await acting(MarkDrain(pod, "scale-in"), RequestDrain(pod))
     acting.stage.drained.set()
-    await until(lambda: pod.uid in acting.memory.outcomes)
-    seen = await acting._observer.look(acting.stage.group, acting.memory, acting.stage.now, acting.stage.now)
+    await until(lambda: pod.uid in acting.state.applied.outcomes)
+    seen = await acting.look()
     await acting(DeletePod(seen.snapshot.pods[0]))
-    assert acting.memory.last_drain is not None
-    assert acting.memory.last_drain.verified
-    assert acting.memory.last_drain.queues == len(QUEUES)
+    assert acting.state.applied.last_drain is not None
+    assert acting.state.applied.last_drain.verified
+    assert acting.state.applied.last_drain.queues == len(QUEUES)
     assert client_id(pod) not in acting.stage.members

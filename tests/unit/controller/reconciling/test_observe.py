@@ -1,6 +1,7 @@
 """A look at a group: what is known, what is not, and who is asked how often."""
 
 import asyncio
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from rocketfleet.controller.planning.joining import JOIN_LIMIT
 from rocketfleet.controller.planning.preparation import preparation_of
 from rocketfleet.controller.planning.rebalance_tracking import Tracking
 from rocketfleet.controller.planning.snapshot import DrainMark, Joining, NodeState, Phase
-from rocketfleet.controller.reconciling.group_memory import Memory
+from rocketfleet.controller.reconciling.group_state import GroupState
 from rocketfleet.controller.reconciling.observe import (
     ASK_AGAIN,
     CACHE_SECONDS,
@@ -46,11 +47,15 @@ class Look:
 
     def __init__(self, stage: Stage | None = None) -> None:
         self.stage = stage or Stage()
-        self.memory = Memory("u1")
+        self.state = GroupState("u1")
         self._observer = Observer(StageBackend(self.stage), StageBrokers(self.stage), StageWorkers(self.stage))
 
     async def __call__(self) -> Observation:
-        return await self._observer.look(self.stage.group, self.memory, self.stage.now, self.stage.now)
+        before = copy.deepcopy(self.state)
+        seen = await self._observer.look(self.stage.group, self.state, self.stage.now, self.stage.now)
+        assert self.state == before, "a look writes nothing"
+        self.state.take_in(seen.observed)
+        return seen
 
 
 async def test_when_everybody_answers_everything_is_known() -> None:
@@ -235,7 +240,7 @@ async def test_who_cannot_be_asked_directly_is_asked_through_the_broker() -> Non
 async def test_questions_through_the_broker_are_rare() -> None:
     look = Look(Stage(group_of(engine="Container", worker=None, template=CONTAINER)))
     look.stage.add_pod(0)
-    look.memory.unbalanced_since = 0.0
+    look.state.tracked.unbalanced_since = 0.0
     for _ in range(10):
         await look()
         look.stage.now += ASK_AGAIN / 4
@@ -328,12 +333,12 @@ async def test_pods_are_known_by_the_engine_they_were_made_for() -> None:
 @pytest.mark.parametrize("queues_of_the_new_one", [0, 1])
 async def test_a_rebalance_of_java_s_is_over_when_the_new_member_has_a_share(queues_of_the_new_one: int) -> None:
     look = java_look(2)
-    look.memory.tracking = Tracking(members=frozenset({"10.0.0.0@1#7"}), known=True)
+    look.state.tracked.tracking = Tracking(members=frozenset({"10.0.0.0@1#7"}), known=True)
     look.stage.java = {"10.0.0.0@1#7": "10.0.0.0", "10.0.0.1@1#7": "10.0.0.1"}
     look.stage.owners = {queue: {"10.0.0.0@1#7"} for queue in QUEUES}
     look.stage.owners |= {queue: {"10.0.0.1@1#7"} for queue in QUEUES[:queues_of_the_new_one]}
     assert (await look()).agreed is bool(queues_of_the_new_one)
-    look.memory.tracking = replace(look.memory.tracking, since=look.stage.now - SHARING_SECONDS)
+    look.state.tracked.tracking = replace(look.state.tracked.tracking, since=look.stage.now - SHARING_SECONDS)
     assert (await look()).agreed, "its strategy may leave it without"
 
 
@@ -377,7 +382,7 @@ async def test_a_pod_that_drained_leaves_nothing_behind(end: dict[str, object], 
 async def test_a_deletion_is_believed_before_a_cache_shows_it_but_not_for_ever() -> None:
     look = Look()
     pod = look.stage.add_pod(0)
-    look.memory.deletions[pod.uid] = look.stage.now
+    look.state.applied.deletions[pod.uid] = look.stage.now
     assert (await look()).snapshot.pods[0].deleting is not None
     look.stage.now += CACHE_SECONDS + 1
     assert (await look()).snapshot.pods[0].deleting is None
@@ -404,7 +409,7 @@ async def test_members_that_know_of_others_than_the_broker_have_not_agreed() -> 
 
     workers.assignment = outdated  # type: ignore[assignment,method-assign] # a worker that is behind
     observer = Observer(StageBackend(look.stage), StageBrokers(look.stage), workers)
-    assert not (await observer.look(look.stage.group, look.memory, look.stage.now, look.stage.now)).agreed
+    assert not (await observer.look(look.stage.group, look.state, look.stage.now, look.stage.now)).agreed
 
 
 @pytest.mark.parametrize(

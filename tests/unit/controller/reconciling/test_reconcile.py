@@ -18,10 +18,11 @@ from tests.unit.controller.stage import (
 )
 
 from rocketfleet.api.names import FINALIZER, REBALANCE_REQUESTED
-from rocketfleet.api.status import ConditionType, Truth
+from rocketfleet.api.status import ConditionType, LastDrain, LastRebalance, Truth
 from rocketfleet.base.timestamps import timestamp
 from rocketfleet.controller.planning.actions import Reason
 from rocketfleet.controller.planning.claims import Claim
+from rocketfleet.controller.planning.preparation import Look, Place
 from rocketfleet.controller.planning.rebalance_tracking import Rebalanced, Seen, Tracking, track
 from rocketfleet.controller.reconciling.reconcile import AT_REST, MOVING, TAKEN_PAUSE, TELL_AGAIN, Reconciler
 from rocketfleet.controller.resources.code import Code, parts_of
@@ -35,6 +36,8 @@ class Passes:
         self.stage = stage or Stage()
         self.brokers = StageBrokers(self.stage)
         self.woken: list[tuple[str, str]] = []
+        self.rebalanced: list[LastRebalance] = []
+        self.drained: list[LastDrain] = []
         self.reconciler = self.another()
         self.stage.drained.set()
 
@@ -46,12 +49,14 @@ class Passes:
             wake=self.woken.append,
             clock=self.stage.clock,
             ticks=self.stage.clock,
+            rebalanced=self.rebalanced.append,
+            drained=self.drained.append,
         )
 
     async def once(self) -> float:
         pause = await self.reconciler.reconcile(self.stage.group)
-        for memory in list(self.reconciler._memories.values()):
-            await until(lambda memory=memory: not memory.tasks)  # type: ignore[misc]
+        for state in list(self.reconciler._states.values()):
+            await until(lambda state=state: not state.applied.tasks)  # type: ignore[misc]
         self.stage.now += pause
         return pause
 
@@ -127,6 +132,7 @@ async def test_scaling_in_drains_and_verifies_before_it_deletes() -> None:
     assert status is not None
     assert status.last_drain is not None
     assert status.last_drain.verified
+    assert passes.drained == [status.last_drain]
     assert Reason.DRAINED in passes.reasons()
 
 
@@ -233,7 +239,8 @@ async def test_a_rebalance_is_timed_and_told() -> None:
     assert status.last_rebalance.reason == "from 1 to 2 members"
     assert status.last_rebalance.moved == 2
     assert status.last_rebalance.generation == 2
-    assert passes.reasons().count(Reason.REBALANCED) == 2
+    assert passes.reasons().count(Reason.REBALANCED) == len(passes.rebalanced) == 2
+    assert passes.rebalanced[-1] == status.last_rebalance
 
 
 async def test_members_that_do_not_share_out_the_queues_are_told_again() -> None:
@@ -266,11 +273,15 @@ async def test_an_object_that_was_made_again_starts_with_a_clean_memory() -> Non
     await passes.to_rest()
     metadata = passes.stage.group.metadata.model_copy(update={"uid": "u2"})
     passes.stage.group = passes.stage.group.model_copy(update={"metadata": metadata, "status": None})
-    before, passes.stage.lacking = passes.stage.known, {"broker-a"}
+    before = passes.reconciler._states[passes.stage.group.key]
+    before.observed.preparation.looks["broker-z"] = Look(Place(None, 0, frozenset()), "w", again=2e9)
+    passes.stage.lacking = {"broker-a"}
     passes.stage.calls.clear()
     await passes.to_rest()
     assert "prepare" in passes.stage.calls
-    assert passes.stage.known is not before
+    assert passes.stage.known is not None
+    assert "broker-z" not in passes.stage.known.looks
+    assert passes.reconciler._states[passes.stage.group.key].uid == "u2"
 
 
 async def test_a_deletion_that_waits_for_others_is_looked_at_soon_and_ends_when_they_are_gone() -> None:
@@ -296,11 +307,11 @@ async def test_what_is_forgotten_holds_no_task_and_no_connection() -> None:
     await passes.to_rest()
     passes.stage.drained.clear()
     passes.scale(0)
-    memory = passes.reconciler._memories[passes.stage.group.key]
+    state = passes.reconciler._states[passes.stage.group.key]
     for _ in range(3):
         assert await passes.reconciler.reconcile(passes.stage.group) == MOVING
-    assert memory.tasks
-    tasks = list(memory.tasks.values())
+    assert state.applied.tasks
+    tasks = list(state.applied.tasks.values())
     await passes.reconciler.forget(passes.stage.group.key)
     assert all(task.done() for task in tasks)
     assert passes.brokers.forgotten == [passes.stage.group.key]

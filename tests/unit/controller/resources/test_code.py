@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.controller.stage import Stage, StageBackend, StageBrokers, StageWorkers, group_of
 
 from rocketfleet.api.other_versions import read_status
-from rocketfleet.controller.reconciling.group_memory import Memory
+from rocketfleet.controller.reconciling.group_state import GroupState
 from rocketfleet.controller.reconciling.observe import Observation, Observer
 from rocketfleet.controller.resources.code import Code, digest_of, parts_of, seen_revision, unmarked_code, with_code
 from rocketfleet.controller.resources.pod import Defaults, build
@@ -64,7 +64,7 @@ class Look:
     def __init__(self, *of_pods: str | None, **worker: Any) -> None:
         group = group_of(worker={"handler": "orders:handle", "codeConfigMap": "code", **worker})
         self.stage = Stage(group)
-        self.memory = Memory("u1")
+        self.state = GroupState("u1")
         self.base = revision_of(group, Defaults(""))
         self._observer = Observer(StageBackend(self.stage), StageBrokers(self.stage), StageWorkers(self.stage))
         for ordinal, digest in enumerate(of_pods):
@@ -72,7 +72,9 @@ class Look:
 
     async def __call__(self, code: Code) -> Observation:
         self.stage.code = code
-        return await self._observer.look(self.stage.group, self.memory, self.stage.now, self.stage.now)
+        seen = await self._observer.look(self.stage.group, self.state, self.stage.now, self.stage.now)
+        self.state.take_in(seen.observed)
+        return seen
 
     async def outdated(self, code: Code) -> list[int]:
         snapshot = (await self(code)).snapshot
@@ -95,7 +97,7 @@ async def test_an_upgrade_rolls_nobody_and_an_edit_after_it_rolls_everybody() ->
     look = Look(None, None)  # made by an operator from before
     assert await look.outdated(ONE) == []
     assert await look.outdated(TWO) == [0, 1]
-    look.memory = Memory("u1")  # another operator takes over: it knows by the status
+    look.state = GroupState("u1")  # another operator takes over: it knows by the status
     status = read_status({"codeRevision": "code1"})
     look.stage.group = look.stage.group.model_copy(update={"status": status})
     assert await look.outdated(TWO) == [0, 1]
