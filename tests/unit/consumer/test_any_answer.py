@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -23,10 +23,9 @@ from tests.unit.consumer.messages import several
 from tests.unit.consumer.model_broker import queue
 
 from rocketfleet.consumer.counters import Tally
-from rocketfleet.consumer.delivery import concurrent, orderly
-from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption
+from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption, ConcurrentTimings
 from rocketfleet.consumer.delivery.lane import Lane
-from rocketfleet.consumer.delivery.orderly import OrderlyConsumption
+from rocketfleet.consumer.delivery.orderly import OrderlyConsumption, OrderlyTimings
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 from rocketfleet.consumer.handler import inspect_handler
 from rocketfleet.consumer.results import COMMIT, RETRY, ROLLBACK, SUCCESS, SUSPEND, Retry
@@ -222,7 +221,12 @@ class Scene:
             (True, True): several_async,
         }
         self.tally = Tally()
-        self.service = (OrderlyConsumption if mode is ConsumeMode.ORDERLY else ConcurrentConsumption)(
+        make = (
+            partial(OrderlyConsumption, timings=OrderlyTimings(tick=0.002))
+            if mode is ConsumeMode.ORDERLY
+            else partial(ConcurrentConsumption, timings=ConcurrentTimings(tick=0.002))
+        )
+        self.service: OrderlyConsumption | ConcurrentConsumption = make(
             ConsumerSettings(
                 "g",
                 (Subscription("t"),),
@@ -271,12 +275,11 @@ class Scene:
 
 
 async def _go_through(mode: ConsumeMode, behave: list[Callable[[], Any]], **kind: bool) -> Scene:
-    with patch.object(concurrent, "TICK", 0.002), patch.object(orderly, "TICK", 0.002):
-        scene = Scene(mode, **kind)
-        try:
-            await scene.goes_through(behave)
-        finally:
-            await scene.service.close()
+    scene = Scene(mode, **kind)
+    try:
+        await scene.goes_through(behave)
+    finally:
+        await scene.service.close()
     return scene
 
 
