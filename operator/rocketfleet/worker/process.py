@@ -28,7 +28,7 @@ from rocketfleet.worker.handler_loading import HandlerError
 from rocketfleet.worker.member import Member, MemberSpec
 from rocketfleet.worker.member_control import MemberControl
 from rocketfleet.worker.processes.lifeline import Lifeline
-from rocketfleet.worker.starting import Starting, leave_drained
+from rocketfleet.worker.starting import DrainedExit, Starting
 
 _log = logging.getLogger(__name__)
 SWITCH_INTERVAL = 0.0005
@@ -57,9 +57,9 @@ def run(
     endpoints = Endpoints(starting, token)
     control = ControlThread(endpoints.answer)
     chosen = port.announce(*port.open(control.start))
-    parting, before = _Parting(words_file), _lasting()
+    parting, before = _Parting(DrainedExit(words_file)), _lasting()
     try:
-        with stop_signals.ended_by_signals(lambda: leave_drained(words_file)):
+        with stop_signals.ended_by_signals(parting.exit):
             if lifeline is not None:
                 # Not by a signal: it may be the second one, and nobody has asked for a hurry.
                 limit = 2 * Margin.ANSWER.after(launch.settings.drain_timeout) + Margin.EXIT.seconds
@@ -84,13 +84,13 @@ def run(
 class _Parting:
     """How a worker whose parent is gone is stopped: on the spot while it imports, by a drain later."""
 
-    def __init__(self, words_file: Path | None) -> None:
-        self._words_file = words_file
+    def __init__(self, exit_drained: DrainedExit) -> None:
+        self.exit = exit_drained
         self.drain: Callable[[], object] | None = None
 
     def stop(self) -> None:
         if self.drain is None:
-            leave_drained(self._words_file)
+            self.exit()
         else:
             self.drain()
 

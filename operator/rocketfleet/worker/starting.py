@@ -66,7 +66,19 @@ class Starting:
         return Outcome(exit_codes.DRAINED).report(self._group, self._client_id)
 
 
-def leave_drained(words_file: Path | None) -> None:
-    """End, whatever runs: there is nothing to finish."""
-    last_words.leave(words_file, DrainOutcome(confirmed=True, offsets={}))
-    os._exit(exit_codes.DRAINED)
+class DrainedExit:
+    """Ends a process that holds nothing, whatever runs in it: there is nothing to finish.
+
+    A signal is heard twice, by the main thread and by the one that listens, and a parent may be gone at the same
+    moment. Only the first leaves the last words: another would empty their file just before the process ends.
+    """
+
+    def __init__(self, words_file: Path | None, *, end: Callable[[int], object] = os._exit) -> None:
+        self._words_file = words_file
+        self._end = end
+        self._begun = threading.Lock()  # never let go; never waited for, since a signal interrupts its own thread
+
+    def __call__(self) -> None:
+        if self._begun.acquire(blocking=False):
+            last_words.leave(self._words_file, DrainOutcome(confirmed=True, offsets={}))
+            self._end(exit_codes.DRAINED)

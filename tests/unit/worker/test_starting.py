@@ -16,7 +16,7 @@ import pytest
 from tests.support.waiting import wait_until
 
 from rocketfleet.control.endpoints import Unavailable
-from rocketfleet.worker.starting import Starting
+from rocketfleet.worker.starting import DrainedExit, Starting
 
 TOKEN = "the-control-token"
 # Imports for as long as a file is there.
@@ -237,6 +237,16 @@ def test_whenever_a_signal_comes_it_ends_drained(importing: Callable[[str], Work
     worker.process.send_signal(signal.SIGTERM)
     assert worker.process.wait(60) == 0
     assert json.loads(worker.words.read_text())["confirmed"] is True
+
+
+def test_only_the_first_of_two_who_end_it_leaves_the_last_words(tmp_path: Path) -> None:
+    """A second one would empty the file, and the first may end the process before it is filled again."""
+    words, codes = tmp_path / "words", list[int]()
+    end = DrainedExit(words, end=codes.append)
+    end()
+    words.write_text("left")
+    end()
+    assert (words.read_text(), codes) == ("left", [0])
 
 
 def test_it_can_be_stopped_before_it_has_imported_itself(tmp_path: Path) -> None:
