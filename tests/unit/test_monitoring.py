@@ -151,6 +151,11 @@ def test_every_alert_has_a_runbook_that_speaks_of_it(rule: dict[str, Any]) -> No
     assert labels <= grouped, f"{rule['alert']} speaks of labels that its query does not keep"
 
 
+def test_every_state_of_the_lag_rules_has_an_alert() -> None:
+    named = {state for _, query in expressions()[: len(RULES)] for state in re.findall(r'state="([^"]+)"', query)}
+    assert named == {state.value for state in State} - {"OK", "UNKNOWN"}
+
+
 def test_every_runbook_is_of_an_alert() -> None:
     pages = {f"docs/runbooks/{path.name}" for path in (ROOT / "docs" / "runbooks").glob("*.md")}
     assert pages - {"docs/runbooks/README.md"} == {rule["annotations"]["runbook"] for rule in RULES}

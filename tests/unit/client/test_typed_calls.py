@@ -5,7 +5,9 @@ What the requests mean to a real broker is checked against one, in tests/broker/
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.waiting import UNTIMED
 
+from rocketfleet.client import requests
 from rocketfleet.client.errors import ProtocolError, ResponseError, RocketMQError, SystemBusy
 from rocketfleet.client.requests import (
     broker_acl,
@@ -131,10 +134,12 @@ NO_BODY = {
 
 
 def test_every_typed_call_is_in_the_table() -> None:
-    modules = (
-        broker_acl, broker_admin, broker_groups, broker_locks, broker_members, broker_messages, broker_offsets,
-        broker_topics,
-    )  # fmt: skip
+    modules = [
+        importlib.import_module(f"{requests.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(requests.__path__)
+        if found.name.startswith("broker_")
+    ]
+    assert len(modules) >= 8
     functions = {
         name
         for module in modules

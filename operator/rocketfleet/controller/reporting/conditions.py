@@ -1,7 +1,8 @@
 """What is true of a group, condition by condition: a status, one word for programs, one sentence for people.
 
-Ready is the sum of the others, and its reason is the first thing that stands in its way, the most basic one first: a
-group whose brokers cannot be reached is not ready for that reason, even though its pods are not well either.
+Ready is the sum of what hinders the group, of Balanced and of Draining; LagHealthy and SubscriptionsConsistent stand
+beside it. Its reason is the first thing that stands in its way, the most basic one first: a group whose brokers cannot
+be reached is not ready for that reason, even though its pods are not well either.
 """
 
 from collections.abc import Iterable

@@ -34,7 +34,7 @@ from rocketfleet.base.timestamps import moment_of, timestamp
 from rocketfleet.controller.planning.snapshot import Phase, Pod, Snapshot
 from rocketfleet.controller.planning.wanted import desired_replicas, queues_to_own, replicas_asked_for, shares_queues
 from rocketfleet.controller.reporting.conditions import Verdict, verdicts_of
-from rocketfleet.controller.reporting.group_state import state_of
+from rocketfleet.controller.reporting.state_word import state_of
 from rocketfleet.controller.resources.pod import selector
 
 MOST_MESSAGE = 1024
