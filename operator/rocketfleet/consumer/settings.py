@@ -138,6 +138,8 @@ class ConsumerSettings:
             problems.append(f"consume_timeout is {self.consume_timeout:g} s: it must be from 1 s to a day")
         if self.max_reconsume_times < -1:
             problems.append(f"max_reconsume_times is {self.max_reconsume_times}: -1 is the default, 0 means no retry")
+        if not 0.0 <= self.pull_interval <= 24 * 3600.0:
+            problems.append(f"pull_interval is {self.pull_interval:g} s: it must be from 0 s, no pause, to a day")
         if not 0.01 <= self.suspend_current_queue_time <= 30.0:
             problems.append("suspend_current_queue_time must be from 10 ms to 30 s")
         for name, seconds in (

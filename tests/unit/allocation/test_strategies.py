@@ -1,5 +1,8 @@
 """Strategies by name, and what is asked of each: one topic at a time, or the group."""
 
+import re
+from pathlib import Path
+
 import pytest
 from tests.unit.allocation.views import queues_of
 
@@ -19,6 +22,17 @@ def test_every_strategy_has_a_short_name_and_one_for_the_manifest() -> None:
     for manifest, short in zip(StrategyName, SHORT_NAMES, strict=True):
         assert named(manifest) is manifest
         assert build(manifest, NEARBY).name == build(short, NEARBY).name
+
+
+@pytest.mark.parametrize("place", [
+    "README.md", "README.zh-CN.md", "docs/consumer.md", "examples/README.md", "bench/allocate.py",
+    "operator/rocketfleet/cli/commands/allocate.py", "tests/unit/allocation/test_allocate_command.py",
+])  # fmt: skip
+def test_a_list_of_strategies_is_whole(place: str) -> None:
+    text = (Path(__file__).resolve().parents[3] / place).read_text()
+    missing = [(name, short) for name, short in zip(StrategyName, SHORT_NAMES, strict=True)
+               if not re.search(rf"\b({name}|{short})\b", text)]  # fmt: skip
+    assert not missing
 
 
 def test_only_balanced_is_asked_about_all_topics() -> None:

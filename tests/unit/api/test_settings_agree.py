@@ -54,8 +54,7 @@ def test_what_a_manifest_has_and_what_a_worker_has() -> None:
 def test_a_manifest_has_the_worker_s_default(setting: Any) -> None:
     field = MANIFEST[setting.key]
     if field.default is None:  # left out, the worker's holds, and the description says which that is
-        default = setting.otherwise or (setting.default is not None and str(setting.default)) or ""
-        assert default in (field.description or "")
+        assert setting.default_described in (field.description or "")
     else:
         assert field.default == setting.default
         assert not isinstance(field.default, Enum) or type(field.default) is setting.words

@@ -53,6 +53,8 @@ def test_the_defaults_are_javas() -> None:
         ({"limits": Limits(span=0)}, "limits.span is 0"),
         ({"consume_timeout": 0.5}, "consume_timeout is 0.5 s: it must be from 1 s to a day"),
         ({"max_reconsume_times": -2}, "-1 is the default, 0 means no retry"),
+        ({"pull_interval": -5.0}, "pull_interval is -5 s: it must be from 0 s"),
+        ({"pull_interval": float("nan")}, "pull_interval is nan s"),
         ({"suspend_current_queue_time": 31.0}, "from 10 ms to 30 s"),
         ({"drain_timeout": 0.0}, "drain_timeout is 0: it must be more than 0 seconds"),
         ({"handover_timeout": -1.0}, "handover_timeout is -1"),

@@ -74,11 +74,16 @@ class Setting:
     @property
     def described(self) -> str:
         """What it is about, and the default in brackets."""
-        said = self.otherwise or _text(self.default)
+        said = self.default_described
         return f"{self.help} [{said}]" if said else self.help
 
+    @property
+    def default_described(self) -> str:
+        """The default as people read it; nothing if there is none."""
+        return self.otherwise or _as_text(self.default)
 
-def _text(value: object) -> str:
+
+def _as_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.unit.controller.model_parts import group_of
 
+from rocketfleet.allocation.strategies import StrategyName
 from rocketfleet.consumer.settings import ConsumeMode
 from rocketfleet.control.identity import choose_client_id
 from rocketfleet.controller.resources.worker_settings import client_id_of, client_ids_of, settings_of
@@ -26,6 +27,10 @@ ALLOCATIONS: list[dict[str, Any]] = [
         "assignments": [{"ordinal": 1, "queues": [{"topic": "orders", "broker": "broker-a", "queueId": 2}]}],
     },
 ]
+
+
+def test_every_strategy_is_listed() -> None:
+    assert {allocation["strategy"] for allocation in ALLOCATIONS} == {str(name) for name in StrategyName}
 
 
 @pytest.mark.parametrize("allocation", ALLOCATIONS, ids=lambda allocation: str(allocation["strategy"]))
