@@ -23,7 +23,6 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConsumerNotOnline
 from rocketfleet.client.requests import broker_groups, broker_members, broker_messages, broker_offsets, broker_topics
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.devbroker.setup.config import FleetSpec
 from rocketfleet.lag.collecting.monitor import LagMonitor, Target
@@ -32,6 +31,7 @@ from rocketfleet.wire.bodies import SubscriptionGroupConfig, TopicConfig
 from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message.batch import write_batch
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 T = TypeVar("T")
 BROKER = "broker-a"

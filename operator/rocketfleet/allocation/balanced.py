@@ -79,8 +79,8 @@ from typing import NamedTuple
 
 from rocketfleet.allocation.java_order import sort_members, sort_queues
 from rocketfleet.allocation.request import Request, takes_part
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 
 def balanced(request: Request) -> list[MessageQueue]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from rocketfleet.client.errors import ConsumerNotOnline, NoBroker, NoRoute, ResponseError, RocketMQError
 from rocketfleet.client.fanout import Partial, each
 from rocketfleet.client.requests import broker_groups, broker_members, broker_offsets, broker_topics
-from rocketfleet.client.routing.routes import DEAD_LETTER_PREFIX, RETRY_PREFIX, subscribe_address, subscribe_queues
+from rocketfleet.client.routing.routes import subscribe_address, subscribe_queues
 from rocketfleet.wire.bodies import MASTER_ID, ConsumeStats, TopicStatsTable
 from rocketfleet.wire.codes import ResponseCode
+from rocketfleet.wire.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

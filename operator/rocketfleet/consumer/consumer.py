@@ -30,7 +30,6 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import NoRoute, ResponseError, RocketMQError
 from rocketfleet.client.requests import broker_members, broker_messages
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.consumer.broker_requests import Answers
 from rocketfleet.consumer.counters import Tally
 from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption
@@ -58,6 +57,7 @@ from rocketfleet.wire.bodies import MASTER_ID
 from rocketfleet.wire.enums import ConsumeFromWhere, ExpressionType
 from rocketfleet.wire.message import ReceivedMessage
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0

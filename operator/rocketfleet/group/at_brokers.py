@@ -24,10 +24,10 @@ from rocketfleet.client import admin
 from rocketfleet.client.errors import ConnectError, ConsumerNotOnline, NoBroker, NoRoute, RocketMQError
 from rocketfleet.client.fanout import Partial, bounded, each
 from rocketfleet.client.requests import broker_locks, broker_members, broker_offsets, broker_topics
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.group.offset_change import QueueOffsets
 from rocketfleet.wire.bodies import ConsumerConnection
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping

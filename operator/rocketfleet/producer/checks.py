@@ -7,9 +7,9 @@ exception that Java makes too: an empty body.
 import re
 from collections.abc import Sequence
 
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.producer.errors import InvalidMessage
 from rocketfleet.wire.message import Message, properties
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 MAX_MESSAGE_SIZE = 4 * 1024 * 1024
 MAX_PROPERTIES = 0x7FFF

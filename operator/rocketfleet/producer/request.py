@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rocketfleet.client.requests.broker_messages import AUTO_CREATE_TOPIC, send_request
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.producer import checks
 from rocketfleet.producer.errors import InvalidMessage
 from rocketfleet.wire.command import Command, HeaderForm
@@ -17,6 +16,7 @@ from rocketfleet.wire.errors import WireError
 from rocketfleet.wire.message import Message, UniqueIds, encode_batch, encode_properties, properties, sysflag
 from rocketfleet.wire.message.compression import DEFAULT_LEVEL, Compression, compress
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 
 class SendSettings(NamedTuple):

@@ -7,9 +7,9 @@ from rocketfleet.api.rule import Rule
 from rocketfleet.api.rules.form import form, has_form, matches
 from rocketfleet.api.rules.naming import NAME
 from rocketfleet.api.spec import Consume, ConsumerGroupSpec, Subscription
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.consumer.settings import ConsumeMode
 from rocketfleet.wire.enums import ConsumeFromWhere, ExpressionType, MessageModel
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 ALL = "[ \t\r\n]*[*][ \t\r\n]*"
 NO_TAG = "[| \t\r\n]*"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.rule import ChangeRule, Rule
 from rocketfleet.api.rules.form import form, quoted
-from rocketfleet.client.routing.routes import DEAD_LETTER_PREFIX
+from rocketfleet.wire.topics import DEAD_LETTER_PREFIX
 
 LONGEST_OBJECT_NAME = 58  # a pod's name, `<object>-<ordinal>`, is a host name and a label: 63 characters
 RESERVED_GROUPS = ("DEFAULT_CONSUMER", "TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP")

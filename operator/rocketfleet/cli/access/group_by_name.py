@@ -17,9 +17,9 @@ from rocketfleet.cli.access.manifest_file import read_group
 from rocketfleet.client import admin
 from rocketfleet.client.fanout import each
 from rocketfleet.client.requests import broker_groups
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.group.at_brokers import GroupAtBrokers
 from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 from rocketfleet.base.counting import counted
-from rocketfleet.client.routing.routes import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from rocketfleet.wire.bodies import PERM_READ, PERM_WRITE
+from rocketfleet.wire.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -14,7 +14,7 @@ choose among the replicas of a broker.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocketfleet.client.errors import NoBroker
 from rocketfleet.wire.bodies import MASTER_ID, BrokerData
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rocketfleet.wire.bodies import TopicRouteData
-
-RETRY_PREFIX: Final = "%RETRY%"
-DEAD_LETTER_PREFIX: Final = "%DLQ%"
 
 
 class PublishInfo(NamedTuple):

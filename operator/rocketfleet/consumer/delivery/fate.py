@@ -7,9 +7,9 @@ orderly group counts by itself, and without a limit unless it is given one. Broa
 
 from typing import Final
 
-from rocketfleet.client.routing.routes import DEAD_LETTER_PREFIX
 from rocketfleet.consumer.results import DEAD_LETTER_LEVEL
 from rocketfleet.consumer.settings import ConsumerSettings
+from rocketfleet.wire.topics import DEAD_LETTER_PREFIX
 
 DEFAULT_MAX_RECONSUME_TIMES: Final = 16
 

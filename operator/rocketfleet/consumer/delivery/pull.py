@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import ClientClosed, ResponseError, RocketMQError
 from rocketfleet.client.requests.broker_messages import pull_request, pulled
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.consumer.counters import Tally
 from rocketfleet.consumer.delivery.flow import Limits, reason_to_wait
 from rocketfleet.consumer.delivery.lane import Lane
@@ -39,6 +38,7 @@ from rocketfleet.wire.codes import ResponseCode
 from rocketfleet.wire.errors import WireError
 from rocketfleet.wire.message import ReceivedMessage
 from rocketfleet.wire.message.properties import RETRY_TOPIC
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 _log = logging.getLogger(__name__)
 SUSPEND_MILLIS = 15_000

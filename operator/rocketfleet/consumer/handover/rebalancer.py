@@ -18,7 +18,6 @@ from rocketfleet.allocation.strategies import Scope, Strategy, allocate_group
 from rocketfleet.base.counting import counted
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import NoPermission, NoRoute, RequestTimeout, ResponseError, RocketMQError
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.consumer.counters import Tally
 from rocketfleet.consumer.handover.holdings import Holdings
 from rocketfleet.consumer.handover.membership import Membership, jittered
@@ -28,6 +27,7 @@ from rocketfleet.consumer.handover.rebalance import changes, is_settled
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.wire.codes import ResponseCode
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 _log = logging.getLogger(__name__)
 UNSETTLED_EVERY = 1.0

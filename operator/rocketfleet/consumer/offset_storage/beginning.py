@@ -39,8 +39,8 @@ from rocketfleet.client import fanout
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import NoRoute, RocketMQError, TopicNotExist
 from rocketfleet.client.requests import broker_admin, broker_locks, broker_offsets
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 _log = logging.getLogger(__name__)
 SKIPPED = (

@@ -27,8 +27,8 @@ slave (`local_offsets.py`); the operator writes down where the queue begins now,
 
 from enum import Enum, auto
 
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.wire.enums import ConsumeFromWhere
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 
 class Start(Enum):

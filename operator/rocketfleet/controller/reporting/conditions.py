@@ -13,7 +13,6 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.base.counting import counted
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.control.messages import IN_VAIN, QueueState
 from rocketfleet.controller.planning.broker_trouble import Hindrance
 from rocketfleet.controller.planning.deletion import waits_because, waits_for
@@ -31,6 +30,7 @@ from rocketfleet.controller.planning.wanted import (
 )
 from rocketfleet.controller.reporting.subscriptions import disagreements
 from rocketfleet.controller.resources.shared_settings import SUBSCRIPTIONS, differing
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 
 class Verdict(NamedTuple):

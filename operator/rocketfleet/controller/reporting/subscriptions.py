@@ -9,11 +9,11 @@ somebody's own consumers) for what they want; our own workers have what their po
 from collections.abc import Iterable, Iterator, Mapping
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.controller.planning.snapshot import Subscribed
 from rocketfleet.controller.resources.shared_settings import ALL, canonical, wanted_of
 from rocketfleet.wire.bodies import SubscriptionData
 from rocketfleet.wire.enums import ExpressionType
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 Wanted = Mapping[str, str]  # topic → what of it, in words
 NOTHING = "nothing"

@@ -38,7 +38,6 @@ from rocketfleet.client.errors import (
     TopicNotExist,
 )
 from rocketfleet.client.requests import broker_groups, broker_offsets, broker_topics
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.consumer.offset_storage.beginning import Beginnings, decode_mark, mark_queue
 from rocketfleet.consumer.offset_storage.start_offset import Start, start_without_offset
 from rocketfleet.controller.planning.preparation import (
@@ -57,6 +56,7 @@ from rocketfleet.controller.planning.preparation import (
 from rocketfleet.group.at_brokers import GroupAtBrokers
 from rocketfleet.wire.bodies import TopicConfig
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 from rocketfleet.worker.configuration.setting_values import moment
 
 LOOK_SECONDS = 5.0  # for all that is read at one broker

@@ -12,10 +12,10 @@ from rocketfleet.client import admin, fanout
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import RocketMQError, TopicNotExist
 from rocketfleet.client.requests import broker_offsets, broker_topics
-from rocketfleet.client.routing.routes import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from rocketfleet.group.at_brokers import GroupAtBrokers
 from rocketfleet.lag.collecting.reckoning import lag_of
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.lag.collecting.reckoning import lag_of, summed, with_sums
 from rocketfleet.lag.figures import GroupLag, QueueLag
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

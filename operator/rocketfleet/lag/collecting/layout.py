@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from rocketfleet.client.errors import NoRoute, RocketMQError
 from rocketfleet.client.fanout import bounded
-from rocketfleet.client.routing.routes import DEAD_LETTER_PREFIX, RETRY_PREFIX, subscribe_queues
+from rocketfleet.client.routing.routes import subscribe_queues
 from rocketfleet.lag.collecting.broker_reading import Wanted
+from rocketfleet.wire.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
