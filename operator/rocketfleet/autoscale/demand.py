@@ -20,7 +20,7 @@ from statistics import median
 from rocketfleet.autoscale.history import History, Mind, Sample, consume_rate, produce_rate
 from rocketfleet.autoscale.policy import Policy
 from rocketfleet.autoscale.shares import even_step, step_below
-from rocketfleet.lag.figures import COMMIT_SECONDS
+from rocketfleet.group.commit_interval import COMMIT_SECONDS
 
 PLENTY = COMMIT_SECONDS  # of work
 UTILISATION = 0.8

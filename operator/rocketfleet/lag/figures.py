@@ -19,13 +19,10 @@ A broadcasting group has a row for each member and queue, as every member has an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
-
-COMMIT_SECONDS: Final = 6.0
-"""Longer than the five between two commits of offsets: what lies there for a shorter time may have been consumed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from rocketfleet.lag.figures import COMMIT_SECONDS
+from rocketfleet.group.commit_interval import COMMIT_SECONDS
 
 if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
