@@ -11,6 +11,7 @@ import yaml
 from kubernetes.aio.client import Configuration
 from prometheus_client.parser import text_string_to_metric_families
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.status import Condition, ConditionType, LastDrain, LastRebalance, Truth
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
@@ -81,7 +82,7 @@ def exported() -> dict[str, set[str]]:
     member = worker_metrics.Observed("orders", "orders-0", True, 1, 0.0, Tally(), Durations(), [])
     texts = (
         asyncio.run(of_operator()),
-        rendered([(("shop", "orders"), Counts())], [(("shop", "orders"), CONDITIONS)]),
+        rendered([(GroupKey("shop", "orders"), Counts())], [(GroupKey("shop", "orders"), CONDITIONS)]),
         LagMetrics(monitor).render(),
         worker_metrics.render(member),
     )
@@ -208,7 +209,7 @@ def test_a_condition_has_a_series_for_each_status_it_may_have() -> None:
         message="",
         last_transition_time="x",
     )
-    text = rendered([], [(("shop", "orders"), [away])]).decode()
+    text = rendered([], [(GroupKey("shop", "orders"), [away])]).decode()
     (family,) = [one for one in text_string_to_metric_families(text) if one.name == "rocketfleet_group_condition"]
     assert {(one.labels["type"], one.labels["status"]): one.value for one in family.samples} == {
         ("BrokerReachable", "True"): 0, ("BrokerReachable", "False"): 1, ("BrokerReachable", "Unknown"): 0
@@ -225,16 +226,16 @@ def test_no_alert_on_what_lasts_counts_events() -> None:
 class _Refused:
     """A reconciler whose last pass was refused something."""
 
-    def troubled(self, key: tuple[str, str]) -> bool:
+    def troubled(self, key: GroupKey) -> bool:
         return True
 
 
 def test_a_pass_that_was_refused_something_counts_as_failed() -> None:
     async def counted() -> str:
         operator = Operator(Options(Defaults("image")), Configuration(), lambda *_: None)  # type: ignore[arg-type]
-        operator._passed(("shop", "orders"), 0.1, True)
+        operator._passed(GroupKey("shop", "orders"), 0.1, True)
         operator._pass.reconciler = _Refused()  # type: ignore[assignment]
-        operator._passed(("shop", "orders"), 0.1, True)
+        operator._passed(GroupKey("shop", "orders"), 0.1, True)
         text = operator.metrics.render().decode()
         await operator._api.close()
         return text

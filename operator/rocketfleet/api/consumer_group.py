@@ -1,11 +1,23 @@
 """The whole object."""
 
+from typing import NamedTuple
+
 from pydantic import Field
 
 from rocketfleet.api.model import Model
 from rocketfleet.api.names import API_VERSION, KIND
 from rocketfleet.api.spec import ConsumerGroupSpec
 from rocketfleet.api.status import ConsumerGroupStatus
+
+
+class GroupKey(NamedTuple):
+    """Which ConsumerGroup: by this it is queued, watched and remembered."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class Metadata(Model):
@@ -38,6 +50,5 @@ class ConsumerGroup(Model):
         return self.spec.group_name or self.metadata.name
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Namespace and name."""
-        return self.metadata.namespace, self.metadata.name
+    def key(self) -> GroupKey:
+        return GroupKey(self.metadata.namespace, self.metadata.name)

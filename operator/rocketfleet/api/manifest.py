@@ -19,8 +19,8 @@ from rocketfleet.api.checking import ManifestError, read_object
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.names import KIND
 
-Key = tuple[str, str]
-"""Namespace and name."""
+Name = tuple[str, str]
+"""Namespace and name of what a group refers to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Documents:
     """What a file holds. A Secret's content is in no repr."""
 
     groups: list[ConsumerGroup] = field(default_factory=list)
-    config_maps: dict[Key, dict[str, str]] = field(default_factory=dict)
-    secrets: dict[Key, dict[str, bytes]] = field(default_factory=dict, repr=False)
+    config_maps: dict[Name, dict[str, str]] = field(default_factory=dict)
+    secrets: dict[Name, dict[str, bytes]] = field(default_factory=dict, repr=False)
 
 
 def read_manifest(text: str, source: str = "manifest") -> list[ConsumerGroup]:
@@ -74,10 +74,10 @@ def _documents(text: str, source: str) -> Iterator[tuple[str, Mapping[str, Any]]
 def _add(found: Documents, raw: Mapping[str, Any]) -> None:
     match raw.get("apiVersion"), raw.get("kind"):
         case "v1", "ConfigMap":
-            found.config_maps[_key(raw)] = _texts(raw, "data")
+            found.config_maps[_name(raw)] = _texts(raw, "data")
         case "v1", "Secret":
             texts = {name: text.encode() for name, text in _texts(raw, "stringData").items()}
-            found.secrets[_key(raw)] = _decoded(raw) | texts
+            found.secrets[_name(raw)] = _decoded(raw) | texts
         case _, kind if kind == KIND:
             group = read_object(raw)
             _stands_alone(group, found.groups)
@@ -98,7 +98,7 @@ def _stands_alone(group: ConsumerGroup, others: list[ConsumerGroup]) -> None:
             raise ManifestError([f"spec.groupName: {mixed}. Give one of them another groupName"])
 
 
-def _key(raw: Mapping[str, Any]) -> Key:
+def _name(raw: Mapping[str, Any]) -> Name:
     metadata = raw.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         raise ManifestError(["metadata.name: is missing"])

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.base.counting import counted
 from rocketfleet.client import admin
@@ -35,7 +35,7 @@ from rocketfleet.wire.message import Message
 QUEUES, KEYS, RATE = 8, 32, 200
 STEPS = (2, 4, 1)
 PATIENCE = 60.0
-KEY = ("default", GROUP)
+KEY = GroupKey("default", GROUP)
 _HOLD_SECONDS = 3.0  # traffic on each step, once it has settled
 _LOOK_SECONDS = 0.25
 

@@ -14,7 +14,7 @@ from tests.broker.cluster import Cluster, unique
 from tests.support.waiting import until
 
 from rocketfleet.api.checking import read_object
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.names import API_VERSION, KIND
 from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Truth
 from rocketfleet.client.client import Client
@@ -41,7 +41,7 @@ class GroupScene:
     def __init__(self, broker: Cluster, topic: str, directory: Path, **spec: Any) -> None:
         self.broker = broker
         self.name = unique("cg")
-        self.key = ("default", self.name)
+        self.key = GroupKey("default", self.name)
         self._topic = topic
         self._directory = directory
         self.record = directory / "record"

@@ -7,6 +7,7 @@ from tests.broker.cluster import Cluster
 from tests.broker.controller.scene import GroupScene
 
 from rocketfleet.api.checking import read_object
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.names import API_VERSION, KIND
 from rocketfleet.api.status import Condition, ConditionType, Truth
 from rocketfleet.client.config import ClientConfig
@@ -61,7 +62,7 @@ async def test_of_two_objects_the_older_has_the_group_and_then_the_other(
         spec = first.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
         spec |= {"groupName": scene.name, "replicas": 1, "deletionPolicy": policy}
         raw = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "second"}, "spec": spec}
-        second, key = read_object(raw), ("default", "second")
+        second, key = read_object(raw), GroupKey("default", "second")
         scene.run.apply(Wish({scene.key: (first, tmp_path), key: (second, tmp_path)}))
 
         def says_taken() -> bool:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from rocketfleet.api.consumer_group import ConsumerGroup
+    from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
     from rocketfleet.api.status import Member
     from rocketfleet.controller.planning.actions import Event
 
-    Troubles = Mapping[tuple[str, str], str]
+    Troubles = Mapping[GroupKey, str]
 
 # Conditions that need somebody, and of which no event tells.
 _SAID = frozenset({("Ready", "PodTrouble"), ("Ready", "ReconcileFailed"), ("Balanced", "NoQueues"),
@@ -46,9 +46,9 @@ class Screen:
         self._table = table
         self._started = time.monotonic()
         self._live: Live | None = None
-        self._shown: dict[tuple[str, str], str] = {}  # the last line of each group
-        self._troubles: dict[tuple[str, str], str] = {}  # what was said last of a group that is not ready since
-        self.logs: Callable[[tuple[str, str]], Path] | None = None  # where a group's logs are
+        self._shown: dict[GroupKey, str] = {}  # the last line of each group
+        self._troubles: dict[GroupKey, str] = {}  # what was said last of a group that is not ready since
+        self.logs: Callable[[GroupKey], Path] | None = None  # where a group's logs are
 
     def __enter__(self) -> Self:
         if self._table:
@@ -75,7 +75,7 @@ class Screen:
         sign = "!" if event.warning else " "
         self.say(f"{sign} {group.metadata.name}: {event.message} [{event.reason.value}]")
 
-    def show(self, groups: Iterable[ConsumerGroup], lags: Mapping[tuple[str, str], int | None]) -> None:
+    def show(self, groups: Iterable[ConsumerGroup], lags: Mapping[GroupKey, int | None]) -> None:
         """The state of all groups; without a table, a line for each that has changed."""
         groups = sorted(groups, key=lambda group: group.key)
         for group in groups:
@@ -143,7 +143,7 @@ def line_of(group: ConsumerGroup, troubles: Troubles | None = None) -> str:
 
 
 def table_of(
-    groups: Iterable[ConsumerGroup], lags: Mapping[tuple[str, str], int | None], troubles: Troubles | None = None
+    groups: Iterable[ConsumerGroup], lags: Mapping[GroupKey, int | None], troubles: Troubles | None = None
 ) -> Table:
     """All groups, a row a member."""
     from rich.table import Table

@@ -29,9 +29,10 @@ def state_dir_option(purpose: str) -> Callable[[F], F]:
 
 def written_object(state_dir: Path, namespace: str, name: str) -> Object | None:
     """The object with its status, as the last run left it; None if no run has had it."""
+    from rocketfleet.api.consumer_group import GroupKey
     from rocketfleet.controller.local.files import StateDirectory, read_json
 
-    content = read_json(StateDirectory(state_dir).group((namespace, name)).object)
+    content = read_json(StateDirectory(state_dir).group(GroupKey(namespace, name)).object)
     return None if content is None else {**content["object"], "status": content.get("status") or {}}
 
 
@@ -44,10 +45,11 @@ def run_is_live(state_dir: Path) -> bool:
 
 def written_failures(state_dir: Path, namespace: str, name: str) -> list[str]:
     """Why members do not run, as far as they have not been ready since, each with its log."""
+    from rocketfleet.api.consumer_group import GroupKey
     from rocketfleet.controller.local.files import StateDirectory, read_json
 
     found = []
-    for pod in StateDirectory(state_dir).group((namespace, name)).pods():
+    for pod in StateDirectory(state_dir).group(GroupKey(namespace, name)).pods():
         record = read_json(pod.record) or {}
         if record.get("failed"):
             found.append(f"{record.get('name')}: {record['failed']} (log: {pod.log})")

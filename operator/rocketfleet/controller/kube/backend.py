@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.names import API_VERSION, DRAIN_ANNOTATION, FINALIZER, PLURAL
 from rocketfleet.api.spec import DeletionPolicy
 from rocketfleet.client.config import ClientConfig
@@ -26,7 +26,7 @@ from rocketfleet.controller.kube.events import Events
 from rocketfleet.controller.kube.nodes import Nodes
 from rocketfleet.controller.kube.pod import mark_text, owner_of
 from rocketfleet.controller.kube.secrets import Connections, Secrets
-from rocketfleet.controller.kube.view import DELETED, Key, KubeView
+from rocketfleet.controller.kube.view import DELETED, KubeView
 from rocketfleet.controller.planning.actions import Event, Reason
 from rocketfleet.controller.planning.claims import Claim, claim_of_group, needed_by
 from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Pod
@@ -87,7 +87,7 @@ class KubeBackend:
         self._told = told
         # Group → the uid for which its token was made or found. It is not in the group's state: a backend outlives
         # terms, and only it knows of Secrets.
-        self._token_of: dict[Key, str] = {}
+        self._token_of: dict[GroupKey, str] = {}
 
     @property
     def term(self) -> Term | None:
@@ -97,7 +97,7 @@ class KubeBackend:
     def close(self) -> None:
         self._connections.close()
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: GroupKey) -> None:
         """The group is gone."""
         self._token_of.pop(key, None)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.names import API_VERSION, GROUP_LABEL, KIND, PLURAL
 from rocketfleet.controller.kube.api import KubeApi, path_of
 from rocketfleet.controller.kube.cache import Cache, Name, identity, number
@@ -19,7 +20,6 @@ from rocketfleet.controller.planning.claims import Claim, claim_of
 from rocketfleet.controller.reconciling.backend import Seen
 
 _log = logging.getLogger(__name__)
-Key = tuple[str, str]  # namespace and name of a ConsumerGroup
 DELETED = "DELETED"
 _Raw = Mapping[str, Any]
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -30,7 +30,7 @@ class HeldPod:
     """A pod, the group it is labelled with, and the uid of the object that owns it."""
 
     seen: Seen
-    group: Key
+    group: GroupKey
     owner: str | None
 
 
@@ -39,7 +39,7 @@ class HeldBudget:
     """A PodDisruptionBudget."""
 
     spec: Mapping[str, Any]
-    group: Key
+    group: GroupKey
     owner: str | None
 
 
@@ -60,14 +60,14 @@ def _pod(raw: _Raw) -> HeldPod | None:
     group, seen = group_of(raw), pod_of(raw)
     if group is None or seen is None:
         return None
-    return HeldPod(seen, (identity(raw)[0][0], group), owner_of(raw))
+    return HeldPod(seen, GroupKey(identity(raw)[0][0], group), owner_of(raw))
 
 
 def _budget(raw: _Raw) -> HeldBudget | None:
     group = group_of(raw)
     if group is None:
         return None
-    return HeldBudget(raw.get("spec") or {}, (identity(raw)[0][0], group), owner_of(raw))
+    return HeldBudget(raw.get("spec") or {}, GroupKey(identity(raw)[0][0], group), owner_of(raw))
 
 
 class KubeView:
@@ -83,18 +83,18 @@ class KubeView:
         self._others: Cache[dict[str, Any]] = Cache(lambda raw: None if self._is_ours(raw) else _group(raw))
         self.pods: Cache[HeldPod] = Cache(_pod)
         self.budgets: Cache[HeldBudget] = Cache(_budget)
-        self._pods_of: dict[Key, set[Name]] = {}
+        self._pods_of: dict[GroupKey, set[Name]] = {}
         self._named: dict[str, set[Name]] = {}  # groups by their name at the broker
         self.synced = False
 
     def _is_ours(self, raw: _Raw) -> bool:
         return ((raw.get("spec") or {}).get("operatorClass") or "") == self._class
 
-    async def sync(self, *, cached: bool = False) -> set[Key]:
+    async def sync(self, *, cached: bool = False) -> set[GroupKey]:
         """Read everything. Returns the groups for which something was new. `cached`: what the API server has in memory
         will do, which may be a moment old and spares etcd a read of all pods; what we hold that is newer stays.
         """
-        changed: set[Key] = set()
+        changed: set[GroupKey] = set()
         version_of = {"resourceVersion": "0"} if cached else {}
         labelled = {"labelSelector": GROUP_LABEL, **version_of}
         for namespace in self._namespaces:
@@ -102,7 +102,7 @@ class KubeView:
             items, version = await self._api.list_all(path_of(API_VERSION, PLURAL, namespace), **version_of)
             if self.groups.goes_back(version, asked_at):
                 _log.warning("the cluster's objects are older than before, as after a restore: all is read anew")
-            changed |= self.groups.replace(items, version, namespace, asked_at)
+            changed |= {GroupKey(*name) for name in self.groups.replace(items, version, namespace, asked_at)}
             self._others.replace(items, version, namespace, asked_at)
             for raw in self.everybodys():
                 self._note_claim(raw)
@@ -121,7 +121,7 @@ class KubeView:
         self.synced = True
         return changed
 
-    async def sync_pods(self, group: Key) -> None:
+    async def sync_pods(self, group: GroupKey) -> None:
         """Read one group's pods past the cache."""
         namespace, name = group
         asked_at = self.pods.newest(namespace)
@@ -142,10 +142,10 @@ class KubeView:
             if entry.version <= read_at:
                 self.pods.drop(entry.name, entry.uid)
 
-    def keys(self) -> list[Key]:
-        return [entry.name for entry in self.groups]
+    def keys(self) -> list[GroupKey]:
+        return [GroupKey(*entry.name) for entry in self.groups]
 
-    def raw_group(self, key: Key) -> Mapping[str, Any] | None:
+    def raw_group(self, key: GroupKey) -> Mapping[str, Any] | None:
         """The object as it is known."""
         entry = self.groups.get(key)
         return None if entry is None else entry.value
@@ -173,7 +173,7 @@ class KubeView:
         claim = _claim(raw)
         self._named.setdefault(claim.group_name, set()).add(claim.key)
 
-    def pods_of(self, key: Key) -> list[HeldPod]:
+    def pods_of(self, key: GroupKey) -> list[HeldPod]:
         """All pods labelled with the group, by ordinal."""
         names = self._pods_of.get(key, set())
         held = []
@@ -187,7 +187,7 @@ class KubeView:
             self._pods_of.pop(key, None)
         return sorted(held, key=lambda each: each.seen.pod.ordinal)
 
-    def saw_group(self, kind: str | None, raw: _Raw) -> Key | None:
+    def saw_group(self, kind: str | None, raw: _Raw) -> GroupKey | None:
         name, uid, _ = identity(raw)
         news = self.groups.drop(name, uid) if kind == DELETED else self.groups.put(raw)
         if kind == DELETED:
@@ -197,9 +197,9 @@ class KubeView:
         entry = self.groups.get(name) or self._others.get(name)
         if entry is not None:
             self._note_claim(entry.value)
-        return name if news else None
+        return GroupKey(*name) if news else None
 
-    def saw_pod(self, kind: str | None, raw: _Raw) -> Key | None:
+    def saw_pod(self, kind: str | None, raw: _Raw) -> GroupKey | None:
         name, uid, _ = identity(raw)
         group = group_of(raw)
         if group is None:
@@ -209,19 +209,19 @@ class KubeView:
         else:
             news = self.pods.put(raw)
             self._index(name)
-        return (name[0], group) if news else None
+        return GroupKey(name[0], group) if news else None
 
-    def saw_budget(self, kind: str | None, raw: _Raw) -> Key | None:
+    def saw_budget(self, kind: str | None, raw: _Raw) -> GroupKey | None:
         name, uid, _ = identity(raw)
         group = group_of(raw)
         if group is None:
             return None
         news = self.budgets.drop(name, uid) if kind == DELETED else self.budgets.put(raw)
-        return (name[0], group) if news else None
+        return GroupKey(name[0], group) if news else None
 
     def _groups_of_pods(
         self, items: list[dict[str, Any]], version: str, namespace: str | None, asked_at: int
-    ) -> set[Key]:
+    ) -> set[GroupKey]:
         before = {entry.name: entry.value.group for entry in self.pods}
         changed = set()
         for name in self.pods.replace(items, version, namespace, asked_at):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.names import OFFSETS_MOVED
 from rocketfleet.api.status import MOST_DECISIONS, Lag, Scaling, ScalingDecision
 from rocketfleet.autoscale.decide import Decision, decide
@@ -51,7 +51,6 @@ from rocketfleet.lag.target import Target
 from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-Key = tuple[str, str]
 POLLS = 5  # looks for new figures in the time between two sweeps
 MOST_EVENTS = 20
 REWORD_SECONDS = 60.0  # a sentence with figures in it is true for about so long
@@ -61,14 +60,14 @@ BREATH = 50  # groups that are judged before others get a turn
 class Monitor(Protocol):
     """As much of the LagMonitor as is used here."""
 
-    def follow(self, key: Key, target: Target) -> None: ...
-    def forget(self, key: Key) -> None: ...
-    def latest(self, key: Key) -> GroupLag | None: ...
-    def verdict(self, key: Key) -> GroupVerdict: ...
-    def note_owners(self, key: Key, owners: Mapping[MessageQueue, str]) -> None: ...
-    def note_reset(self, key: Key, now: float) -> None: ...
-    def note_rest(self, key: Key, resting: bool) -> None: ...
-    def note_work(self, key: Key, work: Work | None) -> None: ...
+    def follow(self, key: GroupKey, target: Target) -> None: ...
+    def forget(self, key: GroupKey) -> None: ...
+    def latest(self, key: GroupKey) -> GroupLag | None: ...
+    def verdict(self, key: GroupKey) -> GroupVerdict: ...
+    def note_owners(self, key: GroupKey, owners: Mapping[MessageQueue, str]) -> None: ...
+    def note_reset(self, key: GroupKey, now: float) -> None: ...
+    def note_rest(self, key: GroupKey, resting: bool) -> None: ...
+    def note_work(self, key: GroupKey, work: Work | None) -> None: ...
     async def run(self) -> None: ...
 
 
@@ -112,13 +111,13 @@ class LagWatch:
     """One for all groups that this process looks after. `wake` is called with a group that wants a pass."""
 
     def __init__(
-        self, monitor: Monitor, interval: float, wake: Callable[[Key], None], clock: Callable[[], float]
+        self, monitor: Monitor, interval: float, wake: Callable[[GroupKey], None], clock: Callable[[], float]
     ) -> None:
         self._monitor = monitor
         self._interval = interval
         self._wake = wake
         self._clock = clock
-        self._groups: dict[Key, LagState] = {}
+        self._groups: dict[GroupKey, LagState] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -139,7 +138,7 @@ class LagWatch:
                 await task
         self._tasks = []
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: GroupKey) -> None:
         self._groups.pop(key, None)
         self._monitor.forget(key)
 
@@ -183,23 +182,23 @@ class LagWatch:
         self._take_in(group.key, watched, now)
         return _view(watched, group, snapshot.ownership)
 
-    def note_replicas(self, key: Key, desired: int, ready: int) -> None:
+    def note_replicas(self, key: GroupKey, desired: int, ready: int) -> None:
         """What a pass wants, and has."""
         watched = self._groups.get(key)
         if watched is not None:
             watched.desired, watched.ready = desired, ready
 
-    def events(self, key: Key) -> list[Event]:
+    def events(self, key: GroupKey) -> list[Event]:
         """What there is to tell. It counts as told once `told` is called."""
         watched = self._groups.get(key)
         return [] if watched is None else list(watched.events)
 
-    def told(self, key: Key, count: int) -> None:
+    def told(self, key: GroupKey, count: int) -> None:
         watched = self._groups.get(key)
         if watched is not None:
             del watched.events[:count]
 
-    def latest(self, key: Key) -> GroupLag | None:
+    def latest(self, key: GroupKey) -> GroupLag | None:
         """The figures as they are."""
         return self._monitor.latest(key)
 
@@ -221,7 +220,7 @@ class LagWatch:
     def polled(self) -> None:
         """For tests: a round is over."""
 
-    def _take_in(self, key: Key, watched: LagState, now: float) -> bool:
+    def _take_in(self, key: GroupKey, watched: LagState, now: float) -> bool:
         """Draw conclusions from figures that are new. Says whether a pass has something to do or to tell."""
         figures = self._monitor.latest(key)
         if figures is None or figures is watched.figures:
@@ -236,7 +235,7 @@ class LagWatch:
                 changed = self._decide(watched, now) or changed
         return changed
 
-    def _judge(self, key: Key, watched: LagState, now: float) -> bool:
+    def _judge(self, key: GroupKey, watched: LagState, now: float) -> bool:
         """Whether the rules say something else than before. A sentence with figures in it is made anew now and then."""
         verdict = self._monitor.verdict(key)
         if watched.to_confirm > 0 and verdict.state in (State.OK, State.UNKNOWN):
@@ -270,7 +269,7 @@ class LagWatch:
         elif before and not watched.resting:
             self._begin_anew(watched, group.key, now)
 
-    def _begin_anew(self, watched: LagState, key: Key, now: float) -> None:
+    def _begin_anew(self, watched: LagState, key: GroupKey, now: float) -> None:
         """Hold nothing against the group that was before, neither figures nor what was made of them."""
         self._monitor.note_reset(key, now)
         _acquit(watched)

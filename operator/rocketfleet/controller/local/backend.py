@@ -18,11 +18,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.spec import CodeUpdate
 from rocketfleet.client.config import ClientConfig, new_client_id
 from rocketfleet.controller.local.command import LOCAL_DEFAULTS, Command, Surroundings, command_of
-from rocketfleet.controller.local.files import Key, StateDirectory, write_json, write_private
+from rocketfleet.controller.local.files import StateDirectory, write_json, write_private
 from rocketfleet.controller.local.member import LocalMember
 from rocketfleet.controller.local.objects import LocalObjects
 from rocketfleet.controller.local.secrets import LocalSecrets
@@ -55,7 +55,7 @@ class LocalBackend:
         self,
         state: Path,
         *,
-        woken: Callable[[Key], None] = lambda key: None,
+        woken: Callable[[GroupKey], None] = lambda key: None,
         tell: Callable[[ConsumerGroup, Event], None] = lambda group, event: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -65,10 +65,10 @@ class LocalBackend:
         self._clock = clock
         self.objects = LocalObjects(self._state, self._wake)
         self.secrets = LocalSecrets()
-        self._members: dict[Key, dict[int, LocalMember]] = {}
+        self._members: dict[GroupKey, dict[int, LocalMember]] = {}
         self._workers = WorkerCalls()
         self._client_id = new_client_id("rocketfleet-run")
-        self._told: dict[tuple[Key, Event], float] = {}
+        self._told: dict[tuple[GroupKey, Event], float] = {}
         self._tending: asyncio.Task[None] | None = None
         self._probing: set[asyncio.Task[None]] = set()
         self.ended: list[DrainOutcome | None] = []  # what members of ours said at their end; None: nothing
@@ -226,7 +226,7 @@ class LocalBackend:
             self._told[group.key, event] = now
             self.tell(group, event)
 
-    def _wake(self, key: Key) -> None:
+    def _wake(self, key: GroupKey) -> None:
         self.woken(key)  # whoever that is by now
 
     # -- tending ------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class LocalBackend:
                         _log.exception("%s could not be tended to", member.name)
             await asyncio.sleep(TEND_SECONDS)
 
-    def _tend(self, key: Key, member: LocalMember) -> None:
+    def _tend(self, key: GroupKey, member: LocalMember) -> None:
         """Do for one pod what is due now."""
         now = self._clock()
         if member.running:
@@ -262,7 +262,7 @@ class LocalBackend:
         elif member.restart_at is not None and now >= member.restart_at:
             self._start_again(key, member, now)
 
-    def _start_again(self, key: Key, member: LocalMember, now: float) -> None:
+    def _start_again(self, key: GroupKey, member: LocalMember, now: float) -> None:
         held = self.objects.get(key)
         if held is None or not self._is_current(held.group, member):
             member.phase, member.restart_at = Phase.FAILED, None  # what it was made from is no more
@@ -293,7 +293,7 @@ class LocalBackend:
             member.trouble = f"{command.argv[0]} cannot be started: {error.strerror or error}"
             member.restart_at = now + member.restarts.ended(0.0)
 
-    def _probe(self, key: Key, member: LocalMember, now: float) -> None:
+    def _probe(self, key: GroupKey, member: LocalMember, now: float) -> None:
         """Ask whether it is ready, now and then. Somebody's own consumer is ready when it runs."""
         if now - member.probed < (READY_PROBE_SECONDS if member.ready else PROBE_SECONDS):
             return
@@ -313,7 +313,7 @@ class LocalBackend:
         self._probing.add(task)
         task.add_done_callback(self._probing.discard)
 
-    def _note_ready(self, key: Key, member: LocalMember, *, ready: bool) -> None:
+    def _note_ready(self, key: GroupKey, member: LocalMember, *, ready: bool) -> None:
         if ready != member.ready and (member.running or not ready):
             member.note_ready(ready, self._clock())
             self.woken(key)
@@ -341,12 +341,12 @@ class LocalBackend:
         )
         return command_of(group, member.ordinal, member.uid, member.revision, around), base
 
-    def _member(self, key: Key, pod: Pod) -> LocalMember | None:
+    def _member(self, key: GroupKey, pod: Pod) -> LocalMember | None:
         """The pod with this uid; none if another has its place by now."""
         member = self._members.get(key, {}).get(pod.ordinal)
         return member if member is not None and member.uid == pod.uid else None
 
-    def _remove(self, key: Key, member: LocalMember) -> None:
+    def _remove(self, key: GroupKey, member: LocalMember) -> None:
         table = self._members.get(key, {})
         if table.get(member.ordinal) is member:
             del table[member.ordinal]

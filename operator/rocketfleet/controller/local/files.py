@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.base.processes import Identity, began
 from rocketfleet.controller.reconciling.backend import BackendError
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +124,14 @@ class StateDirectory:
             self._lock.close()
             self._lock = None
 
-    def group(self, key: Key) -> GroupFiles:
-        return GroupFiles(self.path / "groups" / key[0] / key[1])
+    def group(self, key: GroupKey) -> GroupFiles:
+        return GroupFiles(self.path / "groups" / key.namespace / key.name)
 
-    def groups(self) -> Iterator[tuple[Key, GroupFiles]]:
+    def groups(self) -> Iterator[tuple[GroupKey, GroupFiles]]:
         """All objects that were ever written here and not removed."""
         for path in sorted(self.path.glob("groups/*/*/object.json")):
             directory = path.parent
-            yield (directory.parent.name, directory.name), GroupFiles(directory)
+            yield GroupKey(directory.parent.name, directory.name), GroupFiles(directory)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -9,18 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocketfleet.api.checking import ManifestError
-from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.manifest import read_documents
-from rocketfleet.controller.local.files import Key
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
+from rocketfleet.api.manifest import Name, read_documents
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the files ask for: groups, each with the directory of its file, and what they refer to."""
 
-    groups: dict[Key, tuple[ConsumerGroup, Path]] = field(default_factory=dict)
-    config_maps: dict[Key, dict[str, str]] = field(default_factory=dict)
-    secrets: dict[Key, dict[str, bytes]] = field(default_factory=dict, repr=False)
+    groups: dict[GroupKey, tuple[ConsumerGroup, Path]] = field(default_factory=dict)
+    config_maps: dict[Name, dict[str, str]] = field(default_factory=dict)
+    secrets: dict[Name, dict[str, bytes]] = field(default_factory=dict, repr=False)
 
 
 class ManifestFiles:

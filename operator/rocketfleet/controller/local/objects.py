@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rocketfleet.api.consumer_group import ConsumerGroup, Metadata
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey, Metadata
 from rocketfleet.api.names import FINALIZER
 from rocketfleet.api.other_versions import known_part, read_status
 from rocketfleet.api.status import ConsumerGroupStatus
-from rocketfleet.controller.local.files import Key, StateDirectory, read_json, write_json
+from rocketfleet.controller.local.files import StateDirectory, read_json, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class LocalObject:
 class LocalObjects:
     """The store. `changed` is called with the key of what has changed."""
 
-    def __init__(self, state: StateDirectory, changed: Callable[[Key], None] = lambda key: None) -> None:
+    def __init__(self, state: StateDirectory, changed: Callable[[GroupKey], None] = lambda key: None) -> None:
         self._state = state
         self._changed = changed
-        self._objects: dict[Key, LocalObject] = {}
+        self._objects: dict[GroupKey, LocalObject] = {}
 
     def load(self) -> None:
         """Read what a former run has left."""
@@ -49,10 +49,10 @@ class LocalObjects:
             self._objects[key] = LocalObject(group.model_copy(update={"status": status}), Path(content["base"]))
 
     @property
-    def keys(self) -> frozenset[Key]:
+    def keys(self) -> frozenset[GroupKey]:
         return frozenset(self._objects)
 
-    def get(self, key: Key) -> LocalObject | None:
+    def get(self, key: GroupKey) -> LocalObject | None:
         return self._objects.get(key)
 
     def put(self, given: ConsumerGroup, base: Path) -> None:
@@ -79,7 +79,7 @@ class LocalObjects:
             metadata = before.group.metadata.model_copy(update={"annotations": given.metadata.annotations})
             self._update(given.key, metadata=metadata)
 
-    def delete(self, key: Key) -> None:
+    def delete(self, key: GroupKey) -> None:
         """Ask for its deletion; it goes when its finalizer does."""
         held = self._objects.get(key)
         if held is None or held.group.metadata.deletion_timestamp is not None:
@@ -90,25 +90,25 @@ class LocalObjects:
         now = datetime.now(UTC).isoformat()
         self._update(key, metadata=held.group.metadata.model_copy(update={"deletion_timestamp": now}))
 
-    def add_finalizer(self, key: Key) -> None:
+    def add_finalizer(self, key: GroupKey) -> None:
         held = self._objects.get(key)
         if held is not None and FINALIZER not in held.group.metadata.finalizers:
             metadata = held.group.metadata
             finalizers = [*metadata.finalizers, FINALIZER]
             self._update(key, metadata=metadata.model_copy(update={"finalizers": finalizers}))
 
-    def remove_finalizer(self, key: Key) -> None:
+    def remove_finalizer(self, key: GroupKey) -> None:
         held = self._objects.get(key)
         if held is not None and held.group.metadata.deletion_timestamp is not None:
             self._remove(key)
 
-    def write_status(self, key: Key, status: Mapping[str, Any]) -> None:
+    def write_status(self, key: GroupKey, status: Mapping[str, Any]) -> None:
         held = self._objects.get(key)
         if held is not None:
             kept = ConsumerGroupStatus.model_validate(dict(status))
             self._keep(LocalObject(held.group.model_copy(update={"status": kept}), held.base), told=False)
 
-    def _update(self, key: Key, **changes: Any) -> None:
+    def _update(self, key: GroupKey, **changes: Any) -> None:
         held = self._objects[key]
         self._keep(LocalObject(held.group.model_copy(update=changes), held.base))
 
@@ -125,7 +125,7 @@ class LocalObjects:
         if told:
             self._changed(key)
 
-    def _remove(self, key: Key) -> None:
+    def _remove(self, key: GroupKey) -> None:
         del self._objects[key]
         shutil.rmtree(self._state.group(key).directory, ignore_errors=True)
         self._changed(key)

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Self
 
 from rocketfleet.api.checking import ManifestError, problems
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.local.backend import LocalBackend
 from rocketfleet.controller.local.command import LOCAL_DEFAULTS
-from rocketfleet.controller.local.files import Key
 from rocketfleet.controller.local.manifests import Wish
 from rocketfleet.controller.planning.actions import Event, Reason
 from rocketfleet.controller.reconciling.reconcile import Reconciler
@@ -53,7 +52,7 @@ class LocalRun:
         self.reconciler = Reconciler(
             self.backend, self.brokers, defaults=LOCAL_DEFAULTS, wake=self.wake, lag=self.watch
         )
-        self.queue: WorkQueue[Key] = WorkQueue(self._pass)
+        self.queue: WorkQueue[GroupKey] = WorkQueue(self._pass)
         self.backend.woken = self.wake
         self._working: asyncio.Task[None] | None = None
         self._wish = Wish()
@@ -103,7 +102,7 @@ class LocalRun:
         for key in self.backend.objects.keys:
             self.wake(key)
 
-    def wake(self, key: Key) -> None:
+    def wake(self, key: GroupKey) -> None:
         self._moved.set()
         self.queue.wake(key)
 
@@ -129,22 +128,22 @@ class LocalRun:
         """Messages whose handlers were cut short while stopping: they come again."""
         return sum(words.unfinished for words in self.backend.ended if words is not None)
 
-    def logs(self, key: Key) -> Path:
+    def logs(self, key: GroupKey) -> Path:
         """The directory of a group's logs."""
         return self.backend.state.group(key).pod(0).log.parent
 
-    def left_over(self, wish: Wish) -> list[Key]:
+    def left_over(self, wish: Wish) -> list[GroupKey]:
         """Groups that a former run has left here and that are wanted no more."""
         return sorted(self.backend.objects.keys - wish.groups.keys())
 
-    def lag(self, key: Key) -> int | None:
+    def lag(self, key: GroupKey) -> int | None:
         """How far a group is behind, as last read; None: nobody knows."""
         figures = self.watch.latest(key)
         return None if figures is None else figures.messages
 
     # -- passes -------------------------------------------------------------------------------------------------------
 
-    async def _pass(self, key: Key) -> float | None:
+    async def _pass(self, key: GroupKey) -> float | None:
         held = self.backend.objects.get(key)
         if held is None:
             await self.reconciler.forget(key)

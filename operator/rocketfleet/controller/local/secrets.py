@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.manifest import Name
 from rocketfleet.client.config import ClientConfig, TlsConfig
 from rocketfleet.client.variables import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE, SECURITY_TOKEN_VARIABLE
-from rocketfleet.controller.local.files import GroupFiles, Key, write_private
+from rocketfleet.controller.local.files import GroupFiles, write_private
 from rocketfleet.controller.reconciling.backend import BackendError
 from rocketfleet.controller.resources.code import Code, digest_of
 from rocketfleet.wire.acl import Credentials
@@ -29,8 +30,8 @@ CERTIFICATES = ("ca.crt", "tls.crt", "tls.key")
 class LocalSecrets:
     """What the manifests bring along. Never shown."""
 
-    secrets: Mapping[Key, Mapping[str, bytes]] = field(default_factory=dict, repr=False)
-    config_maps: Mapping[Key, Mapping[str, str]] = field(default_factory=dict)
+    secrets: Mapping[Name, Mapping[str, bytes]] = field(default_factory=dict, repr=False)
+    config_maps: Mapping[Name, Mapping[str, str]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:

@@ -12,6 +12,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.status import Condition, Truth
 from rocketfleet.controller.reconciling.group_state import Counts
 
@@ -30,11 +31,9 @@ COUNTERS: dict[str, tuple[str, Callable[[Counts], int]]] = {
     ),
 }
 
-Key = tuple[str, str]
-
 
 class _Families(Collector):
-    def __init__(self, groups: list[tuple[Key, Counts]]) -> None:
+    def __init__(self, groups: list[tuple[GroupKey, Counts]]) -> None:
         self._groups = groups
 
     def collect(self) -> Iterable[Metric]:
@@ -51,7 +50,7 @@ class _Families(Collector):
 
 
 class _Conditions(Collector):
-    def __init__(self, groups: list[tuple[Key, Sequence[Condition]]]) -> None:
+    def __init__(self, groups: list[tuple[GroupKey, Sequence[Condition]]]) -> None:
         self._groups = groups
 
     def collect(self) -> Iterable[Metric]:
@@ -66,7 +65,9 @@ class _Conditions(Collector):
         yield gauge
 
 
-def rendered(groups: Iterable[tuple[Key, Counts]], conditions: Iterable[tuple[Key, Sequence[Condition]]] = ()) -> bytes:
+def rendered(
+    groups: Iterable[tuple[GroupKey, Counts]], conditions: Iterable[tuple[GroupKey, Sequence[Condition]]] = ()
+) -> bytes:
     """The text that Prometheus reads."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families(list(groups)))

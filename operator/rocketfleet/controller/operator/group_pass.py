@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from rocketfleet.api.checking import ManifestError, read_stored_object
-from rocketfleet.api.consumer_group import ConsumerGroup, Metadata
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey, Metadata
 from rocketfleet.api.other_versions import read_status
 from rocketfleet.controller.kube.api import NotLeading
 from rocketfleet.controller.kube.backend import KubeBackend
-from rocketfleet.controller.kube.view import Key, KubeView
+from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator.rivals import Rivals
 from rocketfleet.controller.planning.actions import Event, Reason
 from rocketfleet.controller.reporting.status import differs, invalid_status
@@ -31,9 +31,9 @@ class Reconciles(Protocol):
 
     async def reconcile(self, group: ConsumerGroup) -> float: ...
 
-    async def forget(self, key: Key) -> None: ...
+    async def forget(self, key: GroupKey) -> None: ...
 
-    def troubled(self, key: Key) -> bool: ...
+    def troubled(self, key: GroupKey) -> bool: ...
 
 
 class GroupPass:
@@ -54,13 +54,13 @@ class GroupPass:
         self._wall = wall
         self.reconciler: Reconciles | None = None  # there is one while we lead
         # Uid and generation whose unknown fields were told. Not in the group's state: that is there for one term.
-        self._warned: dict[Key, tuple[str, int]] = {}
+        self._warned: dict[GroupKey, tuple[str, int]] = {}
 
     def end_term(self) -> None:
         self.reconciler = None
         self._rivals.clear()
 
-    async def __call__(self, key: Key) -> float | None:
+    async def __call__(self, key: GroupKey) -> float | None:
         """Seconds until the next look; None: when something happens."""
         reconciler = self.reconciler
         if reconciler is None or not self._may_act():
@@ -100,11 +100,11 @@ class GroupPass:
         )
         await self._backend.emit(group, Event(Reason.UNKNOWN_FIELDS, sentence, warning=True))
 
-    def well(self, key: Key) -> bool:
+    def well(self, key: GroupKey) -> bool:
         """Whether the last pass did all that it wanted to."""
         return self.reconciler is None or not self.reconciler.troubled(key)
 
-    async def _left_to_another(self, key: Key, group: ConsumerGroup, raw: Mapping[str, Any]) -> bool:
+    async def _left_to_another(self, key: GroupKey, group: ConsumerGroup, raw: Mapping[str, Any]) -> bool:
         rival = self._rivals.met(key, (raw.get("status") or {}).get("operator"))
         if rival is None:
             return False

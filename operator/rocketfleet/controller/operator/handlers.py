@@ -16,8 +16,9 @@ from typing import Any
 import kopf
 from kubernetes.aio.client import Configuration
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.names import GROUP, GROUP_LABEL, PLURAL, VERSION
-from rocketfleet.controller.kube.view import Key, KubeView
+from rocketfleet.controller.kube.view import KubeView
 
 _BEARER = "bearer "
 
@@ -26,7 +27,7 @@ _BEARER = "bearer "
 class Wakers:
     """What an event leads to: a group to look at, or lists to be read again."""
 
-    wake: Callable[[Key], None]
+    wake: Callable[[GroupKey], None]
     relisted: Callable[[], None]
 
 
@@ -47,7 +48,7 @@ def make_registry(view: KubeView, wakers: Wakers, configuration: Configuration) 
     return registry
 
 
-def _handler(saw: Callable[[str | None, Mapping[str, Any]], Key | None], wakers: Wakers) -> Any:
+def _handler(saw: Callable[[str | None, Mapping[str, Any]], GroupKey | None], wakers: Wakers) -> Any:
     async def handle(event: kopf.RawEvent, **_: Any) -> None:
         key = saw(event["type"], event["object"])
         if key is not None:

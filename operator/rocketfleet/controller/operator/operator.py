@@ -25,13 +25,14 @@ import kopf
 from kubernetes.aio import config as kube_config
 from kubernetes.aio.client import ApiClient, Configuration
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.names import KIND
 from rocketfleet.client.variables import POD_NAME_VARIABLE
 from rocketfleet.control.port import shown
 from rocketfleet.controller.kube.api import KubeApi, KubeError
 from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.pace import BURST, QPS, Pace
-from rocketfleet.controller.kube.view import Key, KubeView
+from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator import health as healths
 from rocketfleet.controller.operator.group_pass import GroupPass
 from rocketfleet.controller.operator.handlers import Wakers, make_registry, make_settings
@@ -118,7 +119,7 @@ class Operator:
         self,
         options: Options,
         configuration: Configuration,
-        make_term: Callable[[KubeBackend, Callable[[Key], None], Metrics], Term],
+        make_term: Callable[[KubeBackend, Callable[[GroupKey], None], Metrics], Term],
     ) -> None:
         self._options = options
         self._configuration = configuration
@@ -145,7 +146,7 @@ class Operator:
         )
         rivals = Rivals(options.release, time.monotonic)
         self._pass = GroupPass(self.view, self.backend, self.leadership.may_act, time.time, rivals)
-        self.queue: WorkQueue[Key] = WorkQueue(
+        self.queue: WorkQueue[GroupKey] = WorkQueue(
             self._pass, options.workers, observe=self._passed, foreseen=(BackendError,)
         )
         self._turned = asyncio.Event()
@@ -165,7 +166,7 @@ class Operator:
         gauge("queue_oldest_seconds", "How long the first of them has waited.", lambda: self.health.vitals.oldest_waits)
         gauge("reconciles_running", "Passes under way.", lambda: float(self.queue.busy))
 
-    def _passed(self, key: Key, seconds: float, well: bool) -> None:
+    def _passed(self, key: GroupKey, seconds: float, well: bool) -> None:
         """Count a pass. One that was refused something by the API server has failed, though it ended in good order."""
         self.metrics.passed(seconds, well and self._pass.well(key))
 
@@ -357,7 +358,7 @@ def _take_signals(stop: asyncio.Event) -> None:
 async def run_operator(options: Options) -> None:
     """Run on the cluster that is configured, until a signal says stop."""
 
-    def make_term(backend: KubeBackend, wake: Callable[[Key], None], metrics: Metrics) -> Term:
+    def make_term(backend: KubeBackend, wake: Callable[[GroupKey], None], metrics: Metrics) -> Term:
         defaults = replace(options.defaults, operator=options.release)
         return ReconcilerTerm(backend, wake, defaults, options.lag, metrics)
 

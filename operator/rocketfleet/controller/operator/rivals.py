@@ -11,7 +11,8 @@ The cure is `spec.operatorClass`, or namespaces of their own.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Key = tuple[str, str]
+from rocketfleet.api.consumer_group import GroupKey
+
 STAND_BACK = 600.0  # seconds
 
 
@@ -29,10 +30,10 @@ class Rivals:
     def __init__(self, me: str, clock: Callable[[], float]) -> None:
         self._me = me
         self._clock = clock
-        self._ours: set[Key] = set()  # where our name was seen
-        self._until: dict[Key, float] = {}  # where we stand back
+        self._ours: set[GroupKey] = set()  # where our name was seen
+        self._until: dict[GroupKey, float] = {}  # where we stand back
 
-    def met(self, key: Key, named: str | None) -> Rival | None:
+    def met(self, key: GroupKey, named: str | None) -> Rival | None:
         """The release that acts on this group beside us, if one does. `named`: the one in the group's status."""
         if not named or named == self._me:
             if named:
@@ -55,6 +56,6 @@ class Rivals:
         self._ours.clear()
         self._until.clear()
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: GroupKey) -> None:
         self._ours.discard(key)
         self._until.pop(key, None)

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.controller.kube.backend import KubeBackend
-from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.operator.group_metrics import rendered
 from rocketfleet.controller.operator.group_pass import Reconciles
@@ -48,7 +47,12 @@ class ReconcilerTerm:
     """The real one."""
 
     def __init__(
-        self, backend: KubeBackend, wake: Callable[[Key], None], defaults: Defaults, lag: LagOptions, metrics: Metrics
+        self,
+        backend: KubeBackend,
+        wake: Callable[[GroupKey], None],
+        defaults: Defaults,
+        lag: LagOptions,
+        metrics: Metrics,
     ) -> None:
         self._brokers = Brokers(lambda config: fenced_client(config, backend.term))
         self._history = LagHistory(lag.history) if lag.history.wanted else None
@@ -69,10 +73,10 @@ class ReconcilerTerm:
     async def reconcile(self, group: ConsumerGroup) -> float:
         return await self._reconciler.reconcile(group)
 
-    async def forget(self, key: Key) -> None:
+    async def forget(self, key: GroupKey) -> None:
         await self._reconciler.forget(key)
 
-    def troubled(self, key: Key) -> bool:
+    def troubled(self, key: GroupKey) -> bool:
         return self._reconciler.troubled(key)
 
     def metrics(self) -> bytes:

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.spec import DeletionPolicy
 from rocketfleet.base.timestamps import moment_of
 
-Key = tuple[str, str]
 _RETAIN = DeletionPolicy.RETAIN.value
 
 
@@ -29,14 +28,14 @@ _RETAIN = DeletionPolicy.RETAIN.value
 class Claim:
     """An object that names a group."""
 
-    key: Key  # namespace and name
+    key: GroupKey
     group_name: str
     name_servers: frozenset[str]
     created: float | None = None
     removes: bool = False  # it is being deleted, and takes the group with it
 
     @property
-    def rank(self) -> tuple[float, Key]:
+    def rank(self) -> tuple[float, GroupKey]:
         """The lowest has the group. One whose age is not known is the youngest."""
         return inf if self.created is None else self.created, self.key
 
@@ -73,7 +72,7 @@ def claim_of(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Claim:
     except ValueError:
         moment = None
     return Claim(
-        key=(str(metadata.get("namespace") or "default"), name),
+        key=GroupKey(str(metadata.get("namespace") or "default"), name),
         group_name=str(spec.get("groupName") or name),
         name_servers=frozenset(str(each).strip().lower() for each in (servers if isinstance(servers, list) else ())),
         created=moment,

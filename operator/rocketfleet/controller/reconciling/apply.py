@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.status import LastDrain
 from rocketfleet.base.counting import counted
 from rocketfleet.base.timestamps import timestamp
@@ -56,8 +56,6 @@ REMOVAL_SECONDS = 12.0  # of them, for the group at its brokers
 PREPARE_SECONDS = 60.0  # hundreds of queues
 DRAIN_PAUSE = 0.5  # seconds before a worker that did not take a drain is asked again
 
-Key = tuple[str, str]
-
 
 class Applier:
     """Does what the planner wants. `wake` is called with a group's key when something of its own accord has ended,
@@ -68,7 +66,7 @@ class Applier:
         self,
         backend: Backend,
         workers: WorkerCalls,
-        wake: Callable[[Key], None],
+        wake: Callable[[GroupKey], None],
         clock: Callable[[], float],
         ticks: Callable[[], float],
         drained: Callable[[LastDrain], None] = lambda done: None,
@@ -282,7 +280,7 @@ class Applier:
         self._begin(Asking.REBALANCE, joined, tell, group.key, applied)
 
     def _begin(
-        self, asking: Asking, pods: frozenset[str], run: Callable[[], Awaitable[None]], key: Key, applied: Applied
+        self, asking: Asking, pods: frozenset[str], run: Callable[[], Awaitable[None]], key: GroupKey, applied: Applied
     ) -> None:
         """Run it beside the passes, unless it is running already."""
         if (asking, pods) in applied.tasks:

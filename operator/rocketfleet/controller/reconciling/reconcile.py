@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.names import REBALANCE_REQUESTED
 from rocketfleet.api.status import Condition, ConsumerGroupStatus, LastDrain, LastRebalance, Truth
 from rocketfleet.base.clock import lease_clock
@@ -48,8 +48,6 @@ TELL_AGAIN = 3.0  # seconds after which members that have not shared out the que
 LONGEST_PAUSE = 30.0
 _ONGOING = (RequestDrain, TellMembers, Emit)  # wanted again and again until what they are about has happened
 
-Key = tuple[str, str]
-
 
 class Reconciler:
     """Looks after groups. One pass over one group at a time; passes over different groups may run side by side."""
@@ -61,7 +59,7 @@ class Reconciler:
         *,
         workers: WorkerCalls | None = None,
         defaults: Defaults = NO_DEFAULTS,
-        wake: Callable[[Key], None] = lambda key: None,
+        wake: Callable[[GroupKey], None] = lambda key: None,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = lease_clock,
         rebalanced: Callable[[LastRebalance], None] = lambda done: None,
@@ -79,7 +77,7 @@ class Reconciler:
         self._lag = lag
         self._observer = Observer(backend, brokers, workers, defaults)
         self._applier = Applier(backend, workers, wake, clock, ticks, drained)
-        self._states: dict[Key, GroupState] = {}
+        self._states: dict[GroupKey, GroupState] = {}
 
     async def reconcile(self, group: ConsumerGroup) -> float:
         """One pass. Returns the seconds until the next look is due."""
@@ -114,7 +112,7 @@ class Reconciler:
         await self._show(group, observation, state, failures, events, view)
         return self._pause(group, observation, state, actions, failures, now)
 
-    async def forget(self, key: Key) -> None:
+    async def forget(self, key: GroupKey) -> None:
         """The object is gone, or no longer ours."""
         state = self._states.pop(key, None)
         if state is not None:
@@ -128,17 +126,17 @@ class Reconciler:
         """End what is under way. Workers that were asked to drain go on by themselves."""
         await asyncio.gather(*(self.forget(key) for key in list(self._states)))
 
-    def troubled(self, key: Key) -> bool:
+    def troubled(self, key: GroupKey) -> bool:
         """Whether the last pass could not do all that it wanted to: the API server or a broker refused it."""
         state = self._states.get(key)
         return state is not None and state.tracked.troubled
 
-    def conditions(self) -> list[tuple[Key, Sequence[Condition]]]:
+    def conditions(self) -> list[tuple[GroupKey, Sequence[Condition]]]:
         """The conditions of each group, as of its last pass."""
         shown = [(key, state.reported.shown) for key, state in list(self._states.items())]
         return [(key, status.conditions or ()) for key, status in shown if status is not None]
 
-    def counts(self) -> list[tuple[Key, Counts]]:
+    def counts(self) -> list[tuple[GroupKey, Counts]]:
         """What is counted of each group."""
         return [(key, state.counts) for key, state in list(self._states.items())]
 

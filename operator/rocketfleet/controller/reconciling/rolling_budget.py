@@ -14,9 +14,9 @@ each change of leaders lets up to as many groups more begin beside those that ar
 
 from collections.abc import Iterable
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.controller.planning.snapshot import Pod
 
-Key = tuple[str, str]
 MOST_ROLLING = 10
 
 
@@ -30,9 +30,9 @@ class RollingBudget:
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
-        self._holders: set[Key] = set()
+        self._holders: set[GroupKey] = set()
 
-    def may_roll(self, key: Key, counts: bool, image: str, revision: str, pods: Iterable[Pod]) -> bool:
+    def may_roll(self, key: GroupKey, counts: bool, image: str, revision: str, pods: Iterable[Pod]) -> bool:
         """Whether this group may replace pods of an old revision now. `counts`: it is one of those that take turns.
         `image`: what its pods should run.
         """
@@ -50,5 +50,5 @@ class RollingBudget:
             return True
         return False
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: GroupKey) -> None:
         self._holders.discard(key)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.cli.commands.run import ending
 from rocketfleet.cli.running.run_screen import Screen, line_of, table_of, wants_table
 
@@ -38,7 +38,7 @@ def test_a_group_in_a_line() -> None:
 def test_a_group_in_a_table() -> None:
     console = Console(width=100, force_terminal=False, record=True)
     with console.capture() as shown:
-        console.print(table_of([group(STATUS)], {("default", "orders"): 42}))
+        console.print(table_of([group(STATUS)], {GroupKey("default", "orders"): 42}))
     rows = [line.split() for line in shown.get().splitlines()]
     assert rows == [
         ["group", "ready", "queues", "lag", "failing", "member", "share", "state"],
@@ -48,7 +48,7 @@ def test_a_group_in_a_table() -> None:
     ]
     failing = group({**STATUS, "lag": {"triedPerMinute": 40, "failedPerMinute": 12, "state": "FAILING"}})
     with console.capture() as shown:
-        console.print(table_of([failing], {("default", "orders"): 42}))
+        console.print(table_of([failing], {GroupKey("default", "orders"): 42}))
     assert shown.get().splitlines()[1].split() == ["orders", "1/2", "8/8", "42", "12/min", "orders-0", "5", "Ready"]
     with console.capture() as shown:
         console.print(table_of([group(None)], {}))
@@ -121,7 +121,7 @@ def test_a_member_that_cannot_start_is_said_once_with_its_log(capsys: pytest.Cap
 def test_a_member_that_cannot_start_is_failed_in_the_table() -> None:
     console = Console(width=100, force_terminal=False, record=True)
     with console.capture() as shown:
-        console.print(table_of([group(unready("x"))], {}, {("default", "orders"): "orders-0: exit code 2"}))
+        console.print(table_of([group(unready("x"))], {}, {GroupKey("default", "orders"): "orders-0: exit code 2"}))
     assert [line.split()[-1] for line in shown.get().splitlines()] == ["state", "Failed", "Ready"]
 
 

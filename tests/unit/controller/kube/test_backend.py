@@ -11,7 +11,7 @@ from tests.unit.controller.kube_objects import manifest
 from tests.unit.controller.kube_server import Fault, KubeServer, running
 
 from rocketfleet.api.checking import read_object
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.names import FINALIZER
 from rocketfleet.api.spec import DeletionPolicy, Engine
 from rocketfleet.controller.kube.api import KubeApi, KubeError, NotLeading
@@ -62,7 +62,7 @@ class Setup:
         return self.seen(name)
 
     def seen(self, name: str = "orders") -> ConsumerGroup:
-        raw = self.view.raw_group(("default", name))
+        raw = self.view.raw_group(GroupKey("default", name))
         assert raw is not None
         return read_object(raw)
 
@@ -98,7 +98,7 @@ class TestClaims:
             assert setup.view.saw_group("ADDED", await setup.server.put("consumergroups", raw))
         found = {claim.key: claim.created for claim in await setup.backend.claims(mine)}
         assert found.keys() == {("default", "orders"), ("shop", "orders")}
-        assert found["shop", "orders"] == 9.0
+        assert found[GroupKey("shop", "orders")] == 9.0
         await setup.server.remove("consumergroups", "shop", "orders")
         await setup.view.sync()
         assert [claim.key for claim in await setup.backend.claims(mine)] == [("default", "orders")]
@@ -610,7 +610,7 @@ class TestFinalizers:
         )
         await setup.view.sync()
         await setup.backend.remove_finalizer(setup.seen())
-        assert setup.view.raw_group(("default", "orders")) is None
+        assert setup.view.raw_group(GroupKey("default", "orders")) is None
         await setup.backend.remove_finalizer(group)  # again: nothing to do
 
 

@@ -10,10 +10,10 @@ from tests.support.waiting import until
 from tests.unit.controller.reconciling.test_reconcile import Passes
 from tests.unit.controller.stage import QUEUES, Stage, StageBackend, StageWorkers, group_of
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.names import OFFSETS_MOVED, RECOMMENDED_REPLICAS
 from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Truth
-from rocketfleet.controller.lag.lag_watch import Key, LagWatch
+from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.lag.scaling import Meter, policy_of
 from rocketfleet.controller.planning.actions import Reason
 from rocketfleet.controller.reconciling.reconcile import Reconciler
@@ -23,7 +23,7 @@ from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, State, V
 from rocketfleet.lag.target import Target
 from rocketfleet.wire.queue import MessageQueue
 
-KEY = ("default", "orders")
+KEY = GroupKey("default", "orders")
 SCALED: dict[str, Any] = {
     "replicas": None,
     "autoscaling": {"minReplicas": 1, "maxReplicas": 4, "targetLag": 100, "scaleOutAfterSeconds": 10},
@@ -34,40 +34,40 @@ class StageMonitor:
     """A monitor that has seen what it is told."""
 
     def __init__(self) -> None:
-        self.figures: dict[Key, GroupLag] = {}
-        self.verdicts: dict[Key, GroupVerdict] = {}
-        self.targets: dict[Key, Target] = {}
+        self.figures: dict[GroupKey, GroupLag] = {}
+        self.verdicts: dict[GroupKey, GroupVerdict] = {}
+        self.targets: dict[GroupKey, Target] = {}
         self.owners: Mapping[MessageQueue, str] = {}
         self.resets: list[float] = []
         self.resting = False
         self.work: Work | None = None
 
-    def follow(self, key: Key, target: Target) -> None:
+    def follow(self, key: GroupKey, target: Target) -> None:
         self.targets[key] = target
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: GroupKey) -> None:
         self.targets.pop(key, None)
         self.figures.pop(key, None)
 
-    def latest(self, key: Key) -> GroupLag | None:
+    def latest(self, key: GroupKey) -> GroupLag | None:
         return self.figures.get(key)
 
-    def verdict(self, key: Key) -> GroupVerdict:
+    def verdict(self, key: GroupKey) -> GroupVerdict:
         return self.verdicts.get(key, GroupVerdict(State.OK, "messages are consumed as they come"))
 
-    def note_owners(self, key: Key, owners: Mapping[MessageQueue, str]) -> None:
+    def note_owners(self, key: GroupKey, owners: Mapping[MessageQueue, str]) -> None:
         self.owners = owners
 
-    def note_reset(self, key: Key, now: float) -> None:
+    def note_reset(self, key: GroupKey, now: float) -> None:
         self.resets.append(now)
 
-    def note_rest(self, key: Key, resting: bool) -> None:
+    def note_rest(self, key: GroupKey, resting: bool) -> None:
         self.resting = resting
 
     def rests(self) -> bool:
         return self.resting
 
-    def note_work(self, key: Key, work: Work | None) -> None:
+    def note_work(self, key: GroupKey, work: Work | None) -> None:
         self.work = work
 
     async def run(self) -> None:

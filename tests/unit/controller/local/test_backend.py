@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.support.waiting import until
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.names import FINALIZER
 from rocketfleet.controller.local.backend import LocalBackend
 from rocketfleet.controller.local.command import LOCAL_DEFAULTS
@@ -49,7 +49,7 @@ class Machine:
 
     @property
     def group(self) -> ConsumerGroup:
-        held = self.backend.objects.get(("default", "orders"))
+        held = self.backend.objects.get(GroupKey("default", "orders"))
         assert held is not None
         return held.group
 
@@ -133,7 +133,7 @@ async def test_the_older_of_two_objects_has_the_group_here_too(tmp_path: Path) -
         younger = younger.model_copy(update={"metadata": younger.metadata.model_copy(update={"name": "another"})})
         here.backend.objects.put(younger, tmp_path)
         here.backend.objects.put(shell(SLEEP, groupName="g", replicas=3), tmp_path)  # an edit changes no age
-        held = here.backend.objects.get(("default", "another"))
+        held = here.backend.objects.get(GroupKey("default", "another"))
         assert held is not None
         found = holder(claim_of_group(held.group), await here.backend.claims(held.group))
         assert found is not None

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.controller.stage import group_of
 
 from rocketfleet.api.checking import ManifestError
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.client.transport.keys import read_credentials
 from rocketfleet.controller.local.command import Command, Surroundings, command_of
 from rocketfleet.controller.local.files import StateDirectory
@@ -27,7 +27,7 @@ spec:
   replicas: 2
   worker: {handler: "orders:handle"}
 """
-KEY = ("default", "orders")
+KEY = GroupKey("default", "orders")
 
 
 # -- objects ----------------------------------------------------------------------------------------------------------

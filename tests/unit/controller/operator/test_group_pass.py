@@ -8,16 +8,16 @@ import pytest
 from tests.unit.controller.kube_objects import manifest
 from tests.unit.controller.kube_server import KubeServer, running
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.names import FINALIZER
 from rocketfleet.controller.kube.api import KubeApi
 from rocketfleet.controller.kube.backend import KubeBackend
-from rocketfleet.controller.kube.view import Key, KubeView
+from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator.group_pass import GroupPass
 from rocketfleet.controller.planning.actions import Event, Reason
 from rocketfleet.controller.resources.pod import Defaults
 
-ORDERS = ("default", "orders")
+ORDERS = GroupKey("default", "orders")
 
 
 class Passes:
@@ -45,9 +45,9 @@ class Passes:
         self.groups.append(group)
         return 30.0
 
-    async def forget(self, key: Key) -> None: ...
+    async def forget(self, key: GroupKey) -> None: ...
 
-    def troubled(self, key: Key) -> bool:
+    def troubled(self, key: GroupKey) -> bool:
         return False
 
     async def put(self, generation: int = 1, **spec: Any) -> None:

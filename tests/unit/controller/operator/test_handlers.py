@@ -8,8 +8,9 @@ import kopf
 from kubernetes.aio.client import ApiClient, Configuration
 
 import rocketfleet.controller.kube
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.controller.kube.api import KubeApi
-from rocketfleet.controller.kube.view import Key, KubeView
+from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator.handlers import Wakers, _handler, connection_info, make_registry, make_settings
 
 
@@ -35,11 +36,11 @@ async def test_there_are_only_handlers_that_keep_no_state() -> None:
 
 
 async def test_an_event_wakes_whom_it_concerns_and_a_listed_object_asks_for_lists() -> None:
-    woken: list[Key] = []
+    woken: list[GroupKey] = []
     lists: list[str] = []
-    news: list[Key | None] = [("ns", "orders"), None, None]
+    news: list[GroupKey | None] = [GroupKey("ns", "orders"), None, None]
 
-    def saw(kind: str | None, raw: Any) -> Key | None:
+    def saw(kind: str | None, raw: Any) -> GroupKey | None:
         return news.pop(0)
 
     handle = _handler(saw, Wakers(woken.append, lambda: lists.append("again")))

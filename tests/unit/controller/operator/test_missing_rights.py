@@ -11,6 +11,7 @@ from tests.unit.controller.kube.test_backend import Setup
 from tests.unit.controller.kube_server import no_right, running
 from tests.unit.controller.operator.test_operator_scale import QuietBrokers
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.status import ConditionType
 from rocketfleet.controller.planning.actions import Reason
 from rocketfleet.controller.reconciling.reconcile import Reconciler
@@ -65,7 +66,7 @@ async def test_a_group_goes_on_with_the_role_of_the_earlier_release(setup: Setup
     assert RIGHTS in told
     (ready,) = [one for _, found in reconciler.conditions() for one in found if one.type == ConditionType.READY]
     assert ready.reason == "PodsNotReady", "the budget is no part of it"
-    assert reconciler.troubled(("default", "orders")), "and whoever counts passes that fail hears of it"
+    assert reconciler.troubled(GroupKey("default", "orders")), "and whoever counts passes that fail hears of it"
     setup.server.faults.clear()
     await passes(setup, 1)
     assert setup.server.names("poddisruptionbudgets") == ["orders-consumers"]
@@ -79,7 +80,7 @@ async def test_a_deletion_ends_with_the_role_of_the_earlier_release(setup: Setup
     await setup.server.change("consumergroups", "default", "orders", gone)
     await setup.view.sync()
     await passes(setup, 1)
-    assert setup.view.raw_group(("default", "orders")) is None
+    assert setup.view.raw_group(GroupKey("default", "orders")) is None
 
 
 @pytest.mark.parametrize(

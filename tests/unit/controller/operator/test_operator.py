@@ -11,9 +11,8 @@ from tests.support.waiting import until
 from tests.unit.controller.kube_objects import manifest
 from tests.unit.controller.kube_server import Fault, KubeServer, running
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.controller.kube.backend import KubeBackend
-from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.operator import leader, operator
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.operator import Operator, OperatorError, Options
@@ -27,11 +26,11 @@ class Recorder:
 
     def __init__(self, backend: KubeBackend) -> None:
         self.backend = backend
-        self.passes: list[Key] = []
-        self.pods: dict[Key, list[str]] = {}
-        self.suspended: dict[Key, bool] = {}
-        self.forgotten: list[Key] = []
-        self.refused: set[Key] = set()
+        self.passes: list[GroupKey] = []
+        self.pods: dict[GroupKey, list[str]] = {}
+        self.suspended: dict[GroupKey, bool] = {}
+        self.forgotten: list[GroupKey] = []
+        self.refused: set[GroupKey] = set()
         self.closed = False
         self.hold: asyncio.Event | None = None
         self.holding = 0
@@ -50,10 +49,10 @@ class Recorder:
             return 0.1
         return 30.0
 
-    async def forget(self, key: Key) -> None:
+    async def forget(self, key: GroupKey) -> None:
         self.forgotten.append(key)
 
-    def troubled(self, key: Key) -> bool:
+    def troubled(self, key: GroupKey) -> bool:
         return key in self.refused
 
     def metrics(self) -> bytes:
@@ -74,7 +73,7 @@ class Running:
         self.stop = asyncio.Event()
         self.task = asyncio.create_task(self.operator.run(self.stop), name=f"operator {name}")
 
-    def _make(self, backend: KubeBackend, wake: Callable[[Key], None], _: Metrics) -> Recorder:
+    def _make(self, backend: KubeBackend, wake: Callable[[GroupKey], None], _: Metrics) -> Recorder:
         self.terms.append(Recorder(backend))
         return self.terms[-1]
 
@@ -110,7 +109,7 @@ async def server() -> AsyncIterator[KubeServer]:
         yield made
 
 
-ORDERS = ("default", "orders")
+ORDERS = GroupKey("default", "orders")
 
 
 async def test_each_class_is_looked_after_by_its_own_operator(server: KubeServer) -> None:

@@ -7,10 +7,9 @@ from tests.support.waiting import until
 from tests.unit.controller.kube_objects import manifest
 from tests.unit.controller.kube_server import KubeServer, running
 
-from rocketfleet.api.consumer_group import ConsumerGroup
+from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.kube.backend import KubeBackend
-from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.operator import Operator, Options
 from rocketfleet.controller.planning.preparation import Preparation, Standing
@@ -87,7 +86,7 @@ class Counted(Reconciler):
 
 
 async def test_a_thousand_suspended_groups_at_rest_cause_no_calls() -> None:
-    def make_term(backend: KubeBackend, wake: Callable[[Key], None], _: Metrics) -> Counted:
+    def make_term(backend: KubeBackend, wake: Callable[[GroupKey], None], _: Metrics) -> Counted:
         return Counted(backend, QuietBrokers(), defaults=Defaults("image"), wake=wake)
 
     async with running() as server:

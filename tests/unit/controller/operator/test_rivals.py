@@ -2,9 +2,10 @@
 
 from tests.support.clock import Clock
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.controller.operator.rivals import STAND_BACK, Rival, Rivals
 
-KEY = ("shop", "orders")
+KEY = GroupKey("shop", "orders")
 
 
 def test_a_name_that_was_there_before_proves_nothing() -> None:
@@ -28,7 +29,7 @@ def test_who_sorts_first_goes_on_and_the_other_stands_back_for_a_while() -> None
         assert rivals.met(KEY, me) is None
     assert first.met(KEY, "b/rf") == Rival("b/rf", leave=False)
     assert second.met(KEY, "a/rf") == Rival("a/rf", leave=True)
-    assert second.met(("shop", "others"), "a/rf") is None, "each group by itself"
+    assert second.met(GroupKey("shop", "others"), "a/rf") is None, "each group by itself"
     clock.now = STAND_BACK - 1
     assert second.met(KEY, "a/rf") == Rival("a/rf", leave=True)
     clock.now = STAND_BACK

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.unit.controller.stage import Stage, StageBackend, group_of
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.controller.operator.group_metrics import rendered
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.term import LagOptions, ReconcilerTerm
@@ -32,7 +33,7 @@ async def test_a_term_shows_its_groups_and_ends_with_everything_it_began(tmp_pat
 
 
 def test_counts_are_shown_for_each_group() -> None:
-    text = rendered([(("shop", "orders"), Counts(4, 3, 2, 5, 1))]).decode()
+    text = rendered([(GroupKey("shop", "orders"), Counts(4, 3, 2, 5, 1))]).decode()
     labels = '{name="orders",namespace="shop"}'
     for name, value in {
         "desired_replicas": 4,

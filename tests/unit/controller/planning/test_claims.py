@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.controller.model_parts import manifest
 from tests.unit.controller.plan_parts import NOW, marks, pod, quiet, reasons, snapshot
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.controller.planning.actions import (
     Action,
@@ -24,12 +25,12 @@ from rocketfleet.controller.planning.snapshot import DrainMark, Snapshot
 from rocketfleet.controller.reporting.conditions import verdicts_of
 
 HERE = frozenset({"a:9876", "b:9876"})
-MINE = Claim(("shop", "orders"), "orders", HERE, 100.0)
-OLDER = Claim(("billing", "orders"), "orders", HERE, 90.0)
+MINE = Claim(GroupKey("shop", "orders"), "orders", HERE, 100.0)
+OLDER = Claim(GroupKey("billing", "orders"), "orders", HERE, 90.0)
 
 claims = st.builds(
     Claim,
-    key=st.tuples(st.sampled_from(["a", "b"]), st.sampled_from(["x", "y", "z"])),
+    key=st.builds(GroupKey, st.sampled_from(["a", "b"]), st.sampled_from(["x", "y", "z"])),
     group_name=st.sampled_from(["orders", "refunds"]),
     name_servers=st.frozensets(st.sampled_from(["n1:1", "n2:1", "n3:1"]), min_size=1),
     created=st.sampled_from([None, 1.0, 2.0]),
@@ -42,7 +43,7 @@ claims = st.builds(
         (OLDER, True),
         (replace(OLDER, created=110.0), False),
         (replace(OLDER, created=100.0), True),  # in the same second: by name
-        (replace(OLDER, created=100.0, key=("z", "orders")), False),
+        (replace(OLDER, created=100.0, key=GroupKey("z", "orders")), False),
         (replace(OLDER, created=None), False),
         (replace(OLDER, group_name="refunds"), False),
         (replace(OLDER, name_servers=frozenset({"c:9876"})), False),
@@ -55,7 +56,7 @@ def test_the_older_object_has_the_group(other: Claim, has_it: bool) -> None:
 
 
 def test_the_oldest_is_named() -> None:
-    oldest = replace(OLDER, key=("archive", "orders"), created=10.0)
+    oldest = replace(OLDER, key=GroupKey("archive", "orders"), created=10.0)
     assert holder(MINE, [OLDER, oldest, MINE]) == oldest
     assert str(oldest) == "archive/orders"
 
@@ -109,7 +110,7 @@ def test_a_claim_is_read_from_an_object_however_broken() -> None:
     assert claim_of(metadata, spec) == MINE
     assert claim_of(metadata, spec | {"groupName": "g"}).group_name == "g"
     broken = claim_of({"name": "x", "creationTimestamp": "long ago"}, {"cluster": "none"})
-    assert broken == Claim(("default", "x"), "x", frozenset())
+    assert broken == Claim(GroupKey("default", "x"), "x", frozenset())
 
 
 # -- what the planner makes of it ---------------------------------------------------------------------------------

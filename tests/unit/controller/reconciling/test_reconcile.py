@@ -17,6 +17,7 @@ from tests.unit.controller.stage import (
     group_of,
 )
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.names import FINALIZER, REBALANCE_REQUESTED
 from rocketfleet.api.status import ConditionType, LastDrain, LastRebalance, Truth
 from rocketfleet.base.timestamps import timestamp
@@ -152,7 +153,7 @@ async def test_a_drain_goes_on_under_another_reconciler() -> None:
     assert passes.stage.calls.count("mark orders-1") == 1
 
 
-OTHER = Claim(("billing", "orders"), "orders", frozenset({"127.0.0.1:9876"}), 1.0)
+OTHER = Claim(GroupKey("billing", "orders"), "orders", frozenset({"127.0.0.1:9876"}), 1.0)
 
 
 async def test_a_group_that_another_object_has_is_left_alone_until_that_is_gone() -> None:

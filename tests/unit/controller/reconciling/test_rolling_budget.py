@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.controller.model_parts import group_of
 
+from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.controller.planning.snapshot import DrainMark, Phase, Pod
 from rocketfleet.controller.reconciling.rolling_budget import RollingBudget, has_other_image
 from rocketfleet.controller.resources.pod import on_default_image
@@ -12,10 +13,10 @@ from rocketfleet.controller.resources.pod import on_default_image
 IMAGE = "worker:1"
 OLD = Pod("orders-0", 0, "u0", "old", 0.0, phase=Phase.RUNNING, ready=True, image="worker:0")
 NEW = replace(OLD, revision="new", image=IMAGE)
-KEYS = [("shop", f"g{number}") for number in range(5)]
+KEYS = [GroupKey("shop", f"g{number}") for number in range(5)]
 
 
-def asked(budget: RollingBudget, key: tuple[str, str], *pods: Pod, counts: bool = True) -> bool:
+def asked(budget: RollingBudget, key: GroupKey, *pods: Pod, counts: bool = True) -> bool:
     return budget.may_roll(key, counts, IMAGE, "new", pods)
 
 
