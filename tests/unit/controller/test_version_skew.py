@@ -17,8 +17,9 @@ from rocketfleet.api.other_versions import read_status
 from rocketfleet.api.status import ConsumerGroupStatus
 from rocketfleet.controller.lag.scaling import first_history, policy_of
 from rocketfleet.controller.planning.actions import MarkDrain
-from rocketfleet.controller.planning.plan import desired_replicas, plan
+from rocketfleet.controller.planning.plan import plan
 from rocketfleet.controller.planning.snapshot import Ownership, Phase, Pod, Snapshot
+from rocketfleet.controller.planning.wanted import desired_replicas
 from rocketfleet.controller.resources.pod import Defaults, build
 from rocketfleet.controller.resources.revision import revision_of
 

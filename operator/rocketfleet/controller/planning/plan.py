@@ -28,51 +28,17 @@ from collections.abc import Iterator
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
-from rocketfleet.controller.planning.actions import (
-    Action,
-    AddFinalizer,
-    CreatePod,
-    DeletePod,
-    Emit,
-    EnsureObjects,
-    Event,
-    LimitEvictions,
-    MarkDrain,
-    NoteShared,
-    PrepareGroup,
-    Reason,
-    ReleaseLocks,
-    TellMembers,
-)
+from rocketfleet.controller.planning import actions as act
+from rocketfleet.controller.planning.actions import Event, Reason
 from rocketfleet.controller.planning.deletion import finish
-from rocketfleet.controller.planning.drain import (
-    DELETION_MARGIN,
-    cut_short,
-    deletion_late,
-    drain_limit,
-    drain_step,
-    give_up,
-    unsafe_queues,
-)
+from rocketfleet.controller.planning.drain import cut_short, deletion_late, drain_step, give_up
 from rocketfleet.controller.planning.snapshot import Phase, Pod, Snapshot
-from rocketfleet.controller.planning.stuck import STUCK_AFTER, remove_stuck
-from rocketfleet.controller.planning.update import SETTLE_LIMIT, replace_outdated, shuts_out, wanted_now
-from rocketfleet.controller.planning.wanted import balanced, desired_replicas, kept_through_evictions, shares_queues
+from rocketfleet.controller.planning.stuck import remove_stuck
+from rocketfleet.controller.planning.update import replace_outdated, shuts_out, wanted_now
+from rocketfleet.controller.planning.wanted import desired_replicas, kept_through_evictions, shares_queues
 
 FAILED_PAUSE = 10.0  # seconds a failed pod is left alone after its creation: no loop of creation and failure
 LONGEST_FAILED_PAUSE = 300.0  # where one after the other fails
-
-__all__ = [
-    "DELETION_MARGIN",
-    "FAILED_PAUSE",
-    "SETTLE_LIMIT",
-    "STUCK_AFTER",
-    "balanced",
-    "desired_replicas",
-    "drain_limit",
-    "plan",
-    "unsafe_queues",
-]
 
 
 def failed_pause(failures: int) -> float:
@@ -80,28 +46,28 @@ def failed_pause(failures: int) -> float:
     return min(FAILED_PAUSE * 2.0 ** min(failures, 10), LONGEST_FAILED_PAUSE)
 
 
-def plan(group: ConsumerGroup, snapshot: Snapshot, now: float) -> list[Action]:
+def plan(group: ConsumerGroup, snapshot: Snapshot, now: float) -> list[act.Action]:
     """The actions that bring the group nearer to its manifest. Empty: there is nothing to do but to look again."""
     return list(_plan(group, snapshot, now))
 
 
-def _plan(group: ConsumerGroup, snapshot: Snapshot, now: float) -> Iterator[Action]:
+def _plan(group: ConsumerGroup, snapshot: Snapshot, now: float) -> Iterator[act.Action]:
     deleting = snapshot.deleting_since is not None
     taken = snapshot.taken_by is not None
     runs = not deleting and not group.spec.suspend and not taken
     if taken and not deleting:
-        yield Emit(Event(Reason.TAKEN, taken_text(group, snapshot), warning=True))
+        yield act.Emit(Event(Reason.TAKEN, taken_text(group, snapshot), warning=True))
     if not snapshot.finalizer:
         if not deleting and (snapshot.pods or not taken):
-            yield AddFinalizer()
+            yield act.AddFinalizer()
         return  # without it the object may vanish at any moment: nothing is begun
 
     if runs and (snapshot.lacking or (not snapshot.prepared and snapshot.reachable is not False)):
-        yield PrepareGroup()  # running pods go on as they are meanwhile; only new ones wait
+        yield act.PrepareGroup()  # running pods go on as they are meanwhile; only new ones wait
     if runs and not snapshot.objects:
-        yield EnsureObjects()
+        yield act.EnsureObjects()
     if runs and not snapshot.budget:
-        yield LimitEvictions(kept_through_evictions(group, snapshot))
+        yield act.LimitEvictions(kept_through_evictions(group, snapshot))
 
     wanted = wanted_now(group, snapshot, now)
     late = deletion_late(group, snapshot, now)
@@ -122,13 +88,13 @@ def _plan(group: ConsumerGroup, snapshot: Snapshot, now: float) -> Iterator[Acti
     yield from _note_shared(snapshot)
     if not taken:  # else whoever has the group sees to its members and their locks
         if snapshot.departed and snapshot.reachable is not False:
-            yield ReleaseLocks(snapshot.departed)
+            yield act.ReleaseLocks(snapshot.departed)
         yield from _tell(group, snapshot)
     if deleting and not snapshot.pods:
         yield from finish(group, snapshot, late=late)
 
 
-def _remove_what_is_over(group: ConsumerGroup, pod: Pod, wanted: bool, waits: bool, now: float) -> Iterator[Action]:
+def _remove_what_is_over(group: ConsumerGroup, pod: Pod, wanted: bool, waits: bool, now: float) -> Iterator[act.Action]:
     instead = "; another takes its place" if wanted else ""
     if (
         pod.drain is None
@@ -142,12 +108,12 @@ def _remove_what_is_over(group: ConsumerGroup, pod: Pod, wanted: bool, waits: bo
     elif pod.drain is not None:
         return  # drain_step sees to it
     elif pod.phase is Phase.SUCCEEDED:
-        yield Emit(Event(Reason.REPLACED, f"{pod.name} drained and ended by itself{instead}", pod_uid=pod.uid))
-        yield DeletePod(pod)
+        yield act.Emit(Event(Reason.REPLACED, f"{pod.name} drained and ended by itself{instead}", pod_uid=pod.uid))
+        yield act.DeletePod(pod)
     elif pod.phase is Phase.FAILED and (not waits or now >= pod.created + failed_pause(pod.failures)):
         why = f": {pod.trouble}" if pod.trouble else ""
-        yield Emit(Event(Reason.REPLACED, f"{pod.name} failed{why}{instead}", warning=True, pod_uid=pod.uid))
-        yield DeletePod(pod)
+        yield act.Emit(Event(Reason.REPLACED, f"{pod.name} failed{why}{instead}", warning=True, pod_uid=pod.uid))
+        yield act.DeletePod(pod)
 
 
 def taken_text(group: ConsumerGroup, snapshot: Snapshot) -> str:
@@ -158,7 +124,7 @@ def taken_text(group: ConsumerGroup, snapshot: Snapshot) -> str:
     )
 
 
-def _mark_surplus(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[int]) -> Iterator[Action]:
+def _mark_surplus(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[int]) -> Iterator[act.Action]:
     """Pods that nobody wants: all of them begin to go at once."""
     must = snapshot.deleting_since is not None or group.spec.suspend or snapshot.taken_by is not None
     if snapshot.deleting_since is not None:
@@ -173,9 +139,9 @@ def _mark_surplus(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[in
         if pod.leaving or not (must or snapshot.reachable is not False or pod.idle):
             continue
         if pod.ordinal not in wanted:
-            yield MarkDrain(pod, why)
+            yield act.MarkDrain(pod, why)
         elif _named_ordinal(group, pod) not in (None, pod.ordinal):
-            yield MarkDrain(pod, "its name and its label rocketfleet.io/ordinal do not fit together")
+            yield act.MarkDrain(pod, "its name and its label rocketfleet.io/ordinal do not fit together")
 
 
 def _named_ordinal(group: ConsumerGroup, pod: Pod) -> int | None:
@@ -184,7 +150,7 @@ def _named_ordinal(group: ConsumerGroup, pod: Pod) -> int | None:
     return int(tail) if tail != pod.name and tail.isascii() and tail.isdigit() else None
 
 
-def _create(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[int]) -> Iterator[Action]:
+def _create(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[int]) -> Iterator[act.Action]:
     if snapshot.pods and (
         group.spec.engine is Engine.SPARK or any(shuts_out(group, snapshot, pod) for pod in snapshot.pods)
     ):
@@ -193,21 +159,21 @@ def _create(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset[int]) ->
     taken |= {_named_ordinal(group, pod) for pod in snapshot.pods}
     for ordinal in sorted(wanted):
         if ordinal not in taken:
-            yield CreatePod(ordinal)
+            yield act.CreatePod(ordinal)
 
 
-def _note_shared(snapshot: Snapshot) -> Iterator[Action]:
+def _note_shared(snapshot: Snapshot) -> Iterator[act.Action]:
     """Pods that an older operator made carry no note of what they were made with, or not of everything. Of those of the
     present revision it is known: they were made from this very manifest."""
     for pod in snapshot.pods:
         current = pod.revision == snapshot.revision and not pod.leaving
         if current and snapshot.shared is not None and pod.shared != snapshot.shared:
-            yield NoteShared(pod, snapshot.shared)
+            yield act.NoteShared(pod, snapshot.shared)
 
 
-def _tell(group: ConsumerGroup, snapshot: Snapshot) -> Iterator[Action]:
+def _tell(group: ConsumerGroup, snapshot: Snapshot) -> Iterator[act.Action]:
     if group.spec.engine is not Engine.WORKER or not shares_queues(group):
         return  # Java's members hear of each other from the broker
     able = tuple(pod for pod in snapshot.pods if pod.phase is Phase.RUNNING and not pod.leaving and not pod.idle)
     if able and frozenset(pod.uid for pod in able) != snapshot.told:
-        yield TellMembers(able)
+        yield act.TellMembers(able)

@@ -19,25 +19,8 @@ from rocketfleet.base.timestamps import timestamp
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.control.budget import Margin
 from rocketfleet.control.http_call import CallFailed
-from rocketfleet.controller.planning.actions import (
-    Action,
-    AddFinalizer,
-    CreatePod,
-    DeleteGroup,
-    DeletePod,
-    Emit,
-    EnsureObjects,
-    Event,
-    LimitEvictions,
-    MarkDrain,
-    NoteShared,
-    PrepareGroup,
-    Reason,
-    ReleaseLocks,
-    RemoveFinalizer,
-    RequestDrain,
-    TellMembers,
-)
+from rocketfleet.controller.planning import actions as act
+from rocketfleet.controller.planning.actions import Event, Reason
 from rocketfleet.controller.planning.broker_trouble import Hindrance, hindrance_of
 from rocketfleet.controller.planning.deletion import gave_up, waits_because
 from rocketfleet.controller.planning.drain import outcome_of, read_back, unsafe_offsets
@@ -79,11 +62,11 @@ class Applier:
         self._drained = drained
 
     async def apply(
-        self, group: ConsumerGroup, actions: Sequence[Action], observation: Observation, applied: Applied
+        self, group: ConsumerGroup, actions: Sequence[act.Action], observation: Observation, applied: Applied
     ) -> list[str]:
         """Do them. Returns what did not work, as sentences."""
         applied.refused = applied.evictions_unlimited = False
-        last = [action for action in actions if isinstance(action, DeleteGroup | RemoveFinalizer)]
+        last = [action for action in actions if isinstance(action, act.DeleteGroup | act.RemoveFinalizer)]
         failures = await self._all([action for action in actions if action not in last], group, observation, applied)
         for action in last:
             if failures:
@@ -92,12 +75,12 @@ class Applier:
         return failures
 
     async def _all(
-        self, actions: Sequence[Action], group: ConsumerGroup, observation: Observation, applied: Applied
+        self, actions: Sequence[act.Action], group: ConsumerGroup, observation: Observation, applied: Applied
     ) -> list[str]:
         taken: list[str] = []  # failures that concern one pod's name, and nobody else
 
-        async def one(action: Action) -> str | None:
-            limit = PREPARE_SECONDS if isinstance(action, PrepareGroup) else ACTION_SECONDS
+        async def one(action: act.Action) -> str | None:
+            limit = PREPARE_SECONDS if isinstance(action, act.PrepareGroup) else ACTION_SECONDS
             what = type(action).__name__
             try:
                 async with asyncio.timeout(limit):
@@ -112,7 +95,7 @@ class Applier:
                 return f"{what}: {stable(str(error))}"
             return None
 
-        async def in_batches(creations: list[Action]) -> list[str]:
+        async def in_batches(creations: list[act.Action]) -> list[str]:
             for batch in batches(creations):
                 failed = [failure for failure in await asyncio.gather(*map(one, batch)) if failure is not None]
                 refused = [failure for failure in failed if failure not in taken]
@@ -121,42 +104,42 @@ class Applier:
                     return [f"{refused[0]}; {left} more were not tried" if left else refused[0]]
             return taken[:1]
 
-        creations = [action for action in actions if isinstance(action, CreatePod)]
-        others = [action for action in actions if not isinstance(action, CreatePod)]
+        creations = [action for action in actions if isinstance(action, act.CreatePod)]
+        others = [action for action in actions if not isinstance(action, act.CreatePod)]
         refused, failures = await asyncio.gather(in_batches([*creations]), asyncio.gather(*map(one, others)))
         return [*(failure for failure in failures if failure is not None), *refused]
 
-    async def _one(self, action: Action, group: ConsumerGroup, observation: Observation, applied: Applied) -> None:
+    async def _one(self, action: act.Action, group: ConsumerGroup, observation: Observation, applied: Applied) -> None:
         match action:
-            case AddFinalizer():
+            case act.AddFinalizer():
                 await self._backend.add_finalizer(group)
-            case RemoveFinalizer():
+            case act.RemoveFinalizer():
                 await self._backend.remove_finalizer(group)
-            case EnsureObjects():
+            case act.EnsureObjects():
                 await self._backend.ensure_objects(group)
-            case LimitEvictions(keep):
+            case act.LimitEvictions(keep):
                 await self._limit_evictions(group, keep, applied)
-            case PrepareGroup():
+            case act.PrepareGroup():
                 await self._prepare(group, _access(observation), applied)
-            case CreatePod(ordinal):
+            case act.CreatePod(ordinal):
                 uid = await self._backend.create_pod(group, ordinal, observation.snapshot.revision)
                 await self._tell_people(group, Reason.CREATED, f"{group.metadata.name}-{ordinal} is created", uid)
-            case MarkDrain(pod, reason):
+            case act.MarkDrain(pod, reason):
                 await self._backend.mark_drain(group, pod, DrainMark(self._clock(), reason))
                 await self._tell_people(group, Reason.DRAINING, f"{pod.name} drains: {reason}", pod.uid)
-            case NoteShared(pod, shared):
+            case act.NoteShared(pod, shared):
                 await self._backend.note_shared(group, pod, shared)
-            case RequestDrain(pod):
+            case act.RequestDrain(pod):
                 self._begin_drain(group, pod, observation, applied)
-            case DeletePod(pod, force):
+            case act.DeletePod(pod, force):
                 await self._delete(group, pod, observation, applied, force=force)
-            case TellMembers(pods):
+            case act.TellMembers(pods):
                 self._begin_telling(group, pods, observation, applied)
-            case ReleaseLocks(client_ids):
+            case act.ReleaseLocks(client_ids):
                 await self._release(group, client_ids, _access(observation), applied)
-            case DeleteGroup():
+            case act.DeleteGroup():
                 await self._delete_group(group, action, _access(observation))
-            case Emit(event):
+            case act.Emit(event):
                 await self._backend.emit(group, event)
 
     async def _tell_people(self, group: ConsumerGroup, reason: Reason, message: str, pod_uid: str = "") -> None:
@@ -183,7 +166,7 @@ class Applier:
             applied.evictions_unlimited = True
             await self._backend.emit(group, Event(Reason.EVICTIONS, stable(str(error)), warning=True))
 
-    async def _delete_group(self, group: ConsumerGroup, action: DeleteGroup, access: GroupAccess) -> None:
+    async def _delete_group(self, group: ConsumerGroup, action: act.DeleteGroup, access: GroupAccess) -> None:
         async def confirm(left: Leftovers) -> None:
             await self._backend.confirm_deletion(group)
             loses = action.topics_too and bool(left.retries or left.dead_letters)

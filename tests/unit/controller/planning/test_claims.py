@@ -11,14 +11,8 @@ from tests.unit.controller.plan_parts import NOW, marks, pod, quiet, reasons, sn
 
 from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.status import ConditionType, Truth
-from rocketfleet.controller.planning.actions import (
-    Action,
-    AddFinalizer,
-    DeleteGroup,
-    MarkDrain,
-    Reason,
-    RemoveFinalizer,
-)
+from rocketfleet.controller.planning import actions as act
+from rocketfleet.controller.planning.actions import Reason
 from rocketfleet.controller.planning.claims import Claim, claim_of, holder, needed_by
 from rocketfleet.controller.planning.plan import plan
 from rocketfleet.controller.planning.snapshot import DrainMark, Snapshot
@@ -130,9 +124,9 @@ def test_nothing_is_begun_for_a_group_that_another_object_has() -> None:
 def test_what_runs_already_is_drained_though_brokers_are_away() -> None:
     there = taken(pod(0), pod(1), told=frozenset(), departed=frozenset({"dead"}))
     why = "the group belongs to billing/orders"
-    assert quiet(plan(manifest(2), there, NOW)) == [MarkDrain(pod(0), why), MarkDrain(pod(1), why)]
+    assert quiet(plan(manifest(2), there, NOW)) == [act.MarkDrain(pod(0), why), act.MarkDrain(pod(1), why)]
     assert marks(plan(manifest(2), replace(there, reachable=False), NOW)) == [0, 1]
-    assert quiet(plan(manifest(2), replace(there, finalizer=False), NOW)) == [AddFinalizer()]
+    assert quiet(plan(manifest(2), replace(there, finalizer=False), NOW)) == [act.AddFinalizer()]
     outdated = pod(0, revision="old", drain=DrainMark(NOW, why), ready=False, phase="Pending")
     assert "CreatePod" not in [type(one).__name__ for one in plan(manifest(2), taken(outdated), NOW)]
 
@@ -141,10 +135,10 @@ def test_what_runs_already_is_drained_though_brokers_are_away() -> None:
 def test_its_deletion_leaves_everything_at_the_broker(policy: str) -> None:
     group = manifest(2, deletionPolicy=policy)
     left: dict[str, Any] = {"departed": frozenset({"dead"}), "lingering": frozenset({"x"}), "deleting_since": NOW}
-    assert plan(group, taken(**left), NOW) == [RemoveFinalizer()]
-    late: list[Action] = plan(group, taken(**{**left, "deleting_since": NOW - 1e6}), NOW)
-    assert DeleteGroup() not in late
-    assert RemoveFinalizer() in late
+    assert plan(group, taken(**left), NOW) == [act.RemoveFinalizer()]
+    late: list[act.Action] = plan(group, taken(**{**left, "deleting_since": NOW - 1e6}), NOW)
+    assert act.DeleteGroup() not in late
+    assert act.RemoveFinalizer() in late
 
 
 @pytest.mark.parametrize("deleting", [None, NOW])

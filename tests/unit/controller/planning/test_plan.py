@@ -10,32 +10,13 @@ from tests.unit.controller.plan_parts import NOW, QUEUE, marks, pod, quiet, reas
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.control.messages import DrainOutcome
-from rocketfleet.controller.planning.actions import (
-    Action,
-    AddFinalizer,
-    CreatePod,
-    DeleteGroup,
-    DeletePod,
-    Emit,
-    EnsureObjects,
-    LimitEvictions,
-    MarkDrain,
-    PrepareGroup,
-    Reason,
-    ReleaseLocks,
-    RemoveFinalizer,
-    RequestDrain,
-    TellMembers,
-)
-from rocketfleet.controller.planning.plan import (
-    DELETION_MARGIN,
-    SETTLE_LIMIT,
-    desired_replicas,
-    drain_limit,
-    failed_pause,
-    plan,
-)
+from rocketfleet.controller.planning import actions as act
+from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.drain import DELETION_MARGIN, drain_limit
+from rocketfleet.controller.planning.plan import failed_pause, plan
 from rocketfleet.controller.planning.snapshot import DrainMark, Ownership, Phase, Pod, Snapshot
+from rocketfleet.controller.planning.update import SETTLE_LIMIT
+from rocketfleet.controller.planning.wanted import desired_replicas
 from rocketfleet.wire.queue import MessageQueue
 
 
@@ -54,7 +35,7 @@ def test_without_the_config_map_of_its_code_no_pod_is_made_and_none_is_replaced(
     outdated = snapshot(pod(0, revision="old"), pod(1, revision="old"), code_missing=missing)
     assert quiet(plan(manifest(2), outdated, NOW)) == []
     going = snapshot(pod(0), pod(1), code_missing=missing, last_desired=1)
-    assert MarkDrain in {type(action) for action in plan(manifest(1), going, NOW)}  # who has to go, goes
+    assert act.MarkDrain in {type(action) for action in plan(manifest(1), going, NOW)}  # who has to go, goes
 
 
 def test_a_group_at_rest_needs_nothing() -> None:
@@ -65,17 +46,17 @@ def test_a_group_at_rest_needs_nothing() -> None:
 
 
 def test_the_finalizer_comes_first_and_alone() -> None:
-    assert plan(manifest(2), snapshot(finalizer=False, prepared=False, objects=False), NOW) == [AddFinalizer()]
+    assert plan(manifest(2), snapshot(finalizer=False, prepared=False, objects=False), NOW) == [act.AddFinalizer()]
 
 
 def test_no_pod_before_the_group_is_prepared() -> None:
-    assert plan(manifest(2), snapshot(prepared=False, objects=False), NOW) == [PrepareGroup(), EnsureObjects()]
-    assert plan(manifest(2), snapshot(objects=False), NOW) == [EnsureObjects()]
+    assert plan(manifest(2), snapshot(prepared=False, objects=False), NOW) == [act.PrepareGroup(), act.EnsureObjects()]
+    assert plan(manifest(2), snapshot(objects=False), NOW) == [act.EnsureObjects()]
     assert plan(manifest(2), snapshot(prepared=False, reachable=False), NOW) == []
 
 
 def test_missing_pods_are_created_at_once() -> None:
-    assert plan(manifest(3), snapshot(pod(1)), NOW) == [CreatePod(0), CreatePod(2)]
+    assert plan(manifest(3), snapshot(pod(1)), NOW) == [act.CreatePod(0), act.CreatePod(2)]
 
 
 def test_a_suspended_group_prepares_and_creates_nothing() -> None:
@@ -96,12 +77,12 @@ def test_a_suspended_group_prepares_and_creates_nothing() -> None:
 )
 def test_evictions_leave_all_pods_but_one(spec: dict[str, Any], seen: dict[str, Any], keep: int) -> None:
     group = group_of(**spec)
-    assert LimitEvictions(keep) in plan(group, snapshot(budget=False, **seen), NOW)
-    assert not any(isinstance(action, LimitEvictions) for action in plan(group, snapshot(**seen), NOW))
+    assert act.LimitEvictions(keep) in plan(group, snapshot(budget=False, **seen), NOW)
+    assert not any(isinstance(action, act.LimitEvictions) for action in plan(group, snapshot(**seen), NOW))
 
 
 def test_nobody_waits_for_the_limit_of_evictions() -> None:
-    assert plan(manifest(1), snapshot(budget=False), NOW) == [LimitEvictions(0), CreatePod(0)]
+    assert plan(manifest(1), snapshot(budget=False), NOW) == [act.LimitEvictions(0), act.CreatePod(0)]
     assert plan(manifest(2, suspend=True), snapshot(budget=False), NOW) == []
 
 
@@ -118,8 +99,8 @@ def test_no_more_pods_than_queues_unless_asked_for() -> None:
 @pytest.mark.parametrize("queues", [None, frozenset(), frozenset({QUEUE})])
 def test_a_group_does_not_shrink_because_queues_are_missing(queues: frozenset[MessageQueue] | None) -> None:
     there = snapshot(pod(0), pod(1), queues=queues)
-    assert not [action for action in plan(manifest(2), there, NOW) if isinstance(action, MarkDrain)]
-    assert CreatePod(1) in plan(manifest(2), replace(there, pods=(pod(0),)), NOW), "nor while a pod is replaced"
+    assert not [action for action in plan(manifest(2), there, NOW) if isinstance(action, act.MarkDrain)]
+    assert act.CreatePod(1) in plan(manifest(2), replace(there, pods=(pod(0),)), NOW), "nor while a pod is replaced"
 
 
 def test_while_queues_are_not_known_a_group_does_not_grow() -> None:
@@ -150,14 +131,14 @@ ASSIGNED = {
 
 
 def test_config_runs_the_ordinals_that_have_queues() -> None:
-    assert plan(manifest(4, allocation=ASSIGNED), snapshot(), NOW) == [CreatePod(1), CreatePod(2)]
-    assert plan(manifest(2, allocation=ASSIGNED), snapshot(), NOW) == [CreatePod(1)]
+    assert plan(manifest(4, allocation=ASSIGNED), snapshot(), NOW) == [act.CreatePod(1), act.CreatePod(2)]
+    assert plan(manifest(2, allocation=ASSIGNED), snapshot(), NOW) == [act.CreatePod(1)]
 
 
 def test_config_has_no_use_for_an_extra_pod() -> None:
     there = snapshot(pod(1, revision="old"), pod(2, revision="old"))
     actions = plan(manifest(3, allocation=ASSIGNED, update={"surge": 1}), there, NOW)
-    assert not [action for action in actions if isinstance(action, CreatePod)]
+    assert not [action for action in actions if isinstance(action, act.CreatePod)]
 
 
 # -- drains -------------------------------------------------------------------------------------------------------
@@ -165,11 +146,11 @@ def test_config_has_no_use_for_an_extra_pod() -> None:
 
 def test_all_pods_too_many_are_marked_at_once() -> None:
     actions = plan(manifest(1), snapshot(pod(0), pod(1), pod(2)), NOW)
-    assert actions == [MarkDrain(pod(1), "scale-in to 1"), MarkDrain(pod(2), "scale-in to 1")]
+    assert actions == [act.MarkDrain(pod(1), "scale-in to 1"), act.MarkDrain(pod(2), "scale-in to 1")]
 
 
 def test_a_marked_pod_is_asked_until_it_has_drained() -> None:
-    assert plan(manifest(1), snapshot(pod(0), marked(1)), NOW) == [RequestDrain(marked(1))]
+    assert plan(manifest(1), snapshot(pod(0), marked(1)), NOW) == [act.RequestDrain(marked(1))]
 
 
 @pytest.mark.parametrize(
@@ -191,19 +172,19 @@ def test_it_goes_when_its_offsets_are_read_back(
 ) -> None:
     ended = marked(1, phase=Phase.SUCCEEDED, ready=False, outcome=outcome)
     actions = plan(manifest(1), snapshot(pod(0), ended, committed=committed), NOW)
-    assert (DeletePod(ended) in actions) == goes
+    assert (act.DeletePod(ended) in actions) == goes
     assert (Reason.DRAINED in reasons(actions)) == goes
 
 
 def test_a_broadcasting_member_keeps_its_own_offsets() -> None:
     ended = marked(1, phase=Phase.SUCCEEDED, ready=False, outcome=DrainOutcome(True, {QUEUE: 7}))
     group = manifest(1, messageModel="Broadcasting")
-    assert quiet(plan(group, snapshot(pod(0), ended), NOW)) == [DeletePod(ended)]
+    assert quiet(plan(group, snapshot(pod(0), ended), NOW)) == [act.DeletePod(ended)]
 
 
 def test_a_worker_that_came_back_after_an_unconfirmed_drain_is_asked_again() -> None:
     back = marked(1, outcome=DrainOutcome(False, {QUEUE: 7}))
-    assert plan(manifest(1), snapshot(pod(0), back, committed={QUEUE: 7}), NOW) == [RequestDrain(back)]
+    assert plan(manifest(1), snapshot(pod(0), back, committed={QUEUE: 7}), NOW) == [act.RequestDrain(back)]
 
 
 @pytest.mark.parametrize(
@@ -217,11 +198,11 @@ def test_out_of_time_it_goes_or_stays_as_on_timeout_says(changes: dict[str, Any]
     late = marked(1, waited=drain_limit(manifest()) + 1, **changes)
     there = snapshot(pod(0), late, committed={QUEUE: 3})
     proceed = plan(manifest(1), there, NOW)
-    assert quiet(proceed) == [DeletePod(late)]
+    assert quiet(proceed) == [act.DeletePod(late)]
     assert reasons(proceed) == [reason]
     waiting = with_shutdown(manifest(1), drainTimeoutSeconds=5, onTimeout="Wait")
     kept = plan(waiting, there, NOW)
-    assert DeletePod(late) not in kept
+    assert act.DeletePod(late) not in kept
     assert reasons(kept) == [reason]
     later = plan(waiting, there, NOW + 7)
     assert later == kept, "a text that changes with time would be told again and again"
@@ -230,13 +211,13 @@ def test_out_of_time_it_goes_or_stays_as_on_timeout_says(changes: dict[str, Any]
 def test_a_worker_that_waits_is_asked_on_and_kept_for_as_long_as_it_takes() -> None:
     group = with_shutdown(manifest(1), drainTimeoutSeconds=5, onTimeout="Wait")
     early, late = marked(1), marked(1, waited=86_400)
-    assert plan(group, snapshot(pod(0), early), NOW) == [RequestDrain(early)]
+    assert plan(group, snapshot(pod(0), early), NOW) == [act.RequestDrain(early)]
     actions = plan(group, snapshot(pod(0), late), NOW)
-    assert quiet(actions) == [RequestDrain(late)]
+    assert quiet(actions) == [act.RequestDrain(late)]
     assert reasons(actions) == [Reason.DRAIN_TIMED_OUT]
     done = replace(late, outcome=DrainOutcome(True, {QUEUE: 7}, 80_000.0))
     actions = plan(group, snapshot(pod(0), done, committed={QUEUE: 7}), NOW)
-    assert quiet(actions) == [DeletePod(done)]
+    assert quiet(actions) == [act.DeletePod(done)]
     assert reasons(actions) == [Reason.DRAINED]
 
 
@@ -246,8 +227,8 @@ def test_what_was_cut_short_is_said_though_every_offset_is_safe(phase: Phase, on
     cut = marked(1, phase=phase, ready=False, outcome=DrainOutcome(True, {QUEUE: 7}, 5.0, unfinished=3))
     group = with_shutdown(manifest(1), drainTimeoutSeconds=5, onTimeout=on_timeout)
     actions = plan(group, snapshot(pod(0), cut, committed={QUEUE: 7}), NOW)
-    assert quiet(actions) == [DeletePod(cut)]
-    (told,) = [action.event for action in actions if isinstance(action, Emit)]
+    assert quiet(actions) == [act.DeletePod(cut)]
+    (told,) = [action.event for action in actions if isinstance(action, act.Emit)]
     assert (told.reason, told.warning) == (Reason.DRAIN_TIMED_OUT, True)
     assert cut.name in told.message
     assert "3 messages were still being handled" in told.message
@@ -269,25 +250,25 @@ def test_what_was_cut_short_of_a_pod_that_others_deleted_is_said_too() -> None:
 )
 def test_a_marked_pod_that_does_not_run_goes_at_once(changes: dict[str, Any]) -> None:
     idle = marked(1, **changes)
-    assert quiet(plan(manifest(1), snapshot(pod(0), idle), NOW)) == [DeletePod(idle)]
+    assert quiet(plan(manifest(1), snapshot(pod(0), idle), NOW)) == [act.DeletePod(idle)]
 
 
 def test_somebody_s_own_consumer_drains_by_its_deletion() -> None:
     foreign = marked(1, engine=Engine.CONTAINER)
-    assert quiet(plan(manifest(1), snapshot(pod(0), foreign), NOW)) == [DeletePod(foreign)]
+    assert quiet(plan(manifest(1), snapshot(pod(0), foreign), NOW)) == [act.DeletePod(foreign)]
     ours = marked(1, engine=Engine.WORKER)
     group = manifest(1, engine="Container")
-    assert quiet(plan(group, snapshot(pod(0), ours), NOW)) == [RequestDrain(ours)], "it was made by our engine"
+    assert quiet(plan(group, snapshot(pod(0), ours), NOW)) == [act.RequestDrain(ours)], "it was made by our engine"
 
 
 def test_a_wanted_pod_that_somebody_marked_is_drained_and_then_made_anew() -> None:
     asked = replace(marked(1), drain=DrainMark(NOW - 1, "asked for"))
-    assert plan(manifest(2), snapshot(pod(0), asked), NOW) == [RequestDrain(asked)]
+    assert plan(manifest(2), snapshot(pod(0), asked), NOW) == [act.RequestDrain(asked)]
     done = replace(asked, phase=Phase.SUCCEEDED, outcome=DrainOutcome(True, {}))
-    assert quiet(plan(manifest(2), snapshot(pod(0), done), NOW)) == [DeletePod(done)]
+    assert quiet(plan(manifest(2), snapshot(pod(0), done), NOW)) == [act.DeletePod(done)]
     gone = replace(done, deleting=NOW + 5)
     assert plan(manifest(2), snapshot(pod(0), gone), NOW) == []
-    assert plan(manifest(2), snapshot(pod(0)), NOW) == [CreatePod(1)]
+    assert plan(manifest(2), snapshot(pod(0)), NOW) == [act.CreatePod(1)]
 
 
 def test_without_brokers_scale_in_and_updates_wait_but_suspension_does_not() -> None:
@@ -305,23 +286,23 @@ def test_without_brokers_scale_in_and_updates_wait_but_suspension_does_not() -> 
 def test_an_ended_pod_is_replaced() -> None:
     ended = pod(1, phase=Phase.SUCCEEDED, ready=False)
     actions = plan(manifest(2), snapshot(pod(0), ended), NOW)
-    assert quiet(actions) == [DeletePod(ended)]
+    assert quiet(actions) == [act.DeletePod(ended)]
     assert reasons(actions) == [Reason.REPLACED]
 
 
 def test_a_failed_pod_is_replaced_after_a_pause() -> None:
     young = pod(1, phase=Phase.FAILED, ready=False, created=NOW - 2)
     assert plan(manifest(2), snapshot(pod(0), young), NOW) == []
-    assert quiet(plan(manifest(2), snapshot(pod(0), young), NOW + 30)) == [DeletePod(young)]
-    assert quiet(plan(manifest(1), snapshot(pod(0), young), NOW)) == [DeletePod(young)], "nobody waits for it"
+    assert quiet(plan(manifest(2), snapshot(pod(0), young), NOW + 30)) == [act.DeletePod(young)]
+    assert quiet(plan(manifest(1), snapshot(pod(0), young), NOW)) == [act.DeletePod(young)], "nobody waits for it"
 
 
 @pytest.mark.parametrize("ordinal", [-1, 1])
 def test_a_pod_whose_label_is_wrong_is_drained_and_its_name_left_alone(ordinal: int) -> None:
     wrong = replace(pod(0), ordinal=ordinal)
     actions = plan(manifest(2), snapshot(wrong, pod(1)), NOW)
-    assert [action.pod for action in actions if isinstance(action, MarkDrain)] == [wrong]
-    assert not [action for action in actions if isinstance(action, CreatePod)], "orders-0 is still there"
+    assert [action.pod for action in actions if isinstance(action, act.MarkDrain)] == [wrong]
+    assert not [action for action in actions if isinstance(action, act.CreatePod)], "orders-0 is still there"
 
 
 # -- updates ------------------------------------------------------------------------------------------------------
@@ -373,21 +354,21 @@ def test_failed_pods_are_replaced_less_and_less_often() -> None:
     failed = pod(0, phase=Phase.FAILED, ready=False, created=NOW - 30)
     for failures, goes in ((0, True), (1, True), (2, False)):
         actions = plan(manifest(1), snapshot(replace(failed, failures=failures)), NOW)
-        assert any(isinstance(action, DeletePod) for action in actions) is goes
+        assert any(isinstance(action, act.DeletePod) for action in actions) is goes
 
 
 def test_a_manifest_that_is_mended_does_not_wait_for_failures_before_it() -> None:
     failed = pod(0, phase=Phase.FAILED, ready=False, created=NOW - 1, failures=9, revision="old")
-    assert quiet(plan(manifest(1), snapshot(failed), NOW)) == [DeletePod(failed)]
+    assert quiet(plan(manifest(1), snapshot(failed), NOW)) == [act.DeletePod(failed)]
 
 
 def test_an_update_with_surge_adds_a_pod_first_and_removes_it_last() -> None:
-    assert plan(SURGING, snapshot(old(0), old(1)), NOW) == [CreatePod(2)]
+    assert plan(SURGING, snapshot(old(0), old(1)), NOW) == [act.CreatePod(2)]
     assert marks(plan(SURGING, snapshot(old(0), old(1), pod(2, ready=False)), NOW)) == []
     assert marks(plan(SURGING, snapshot(old(0), old(1), pod(2)), NOW)) == [1]
-    assert plan(SURGING, snapshot(old(0), pod(2)), NOW) == [CreatePod(1)]
+    assert plan(SURGING, snapshot(old(0), pod(2)), NOW) == [act.CreatePod(1)]
     assert marks(plan(SURGING, snapshot(old(0), pod(1), pod(2)), NOW)) == [0]
-    assert plan(SURGING, snapshot(pod(1), pod(2)), NOW) == [CreatePod(0)]
+    assert plan(SURGING, snapshot(pod(1), pod(2)), NOW) == [act.CreatePod(0)]
     assert plan(SURGING, snapshot(pod(0, ready=False, ready_since=None, created=NOW), pod(1), pod(2)), NOW) == []
     assert marks(plan(SURGING, snapshot(pod(0), pod(1), pod(2)), NOW)) == [2]
 
@@ -399,7 +380,7 @@ def test_an_extra_pod_that_cannot_stand_in_is_replaced_by_the_next_update() -> N
 
 def test_without_an_update_surge_makes_no_difference() -> None:
     assert plan(SURGING, snapshot(pod(0), pod(1)), NOW) == []
-    assert plan(SURGING, snapshot(pod(0)), NOW) == [CreatePod(1)]
+    assert plan(SURGING, snapshot(pod(0)), NOW) == [act.CreatePod(1)]
 
 
 # -- members ------------------------------------------------------------------------------------------------------
@@ -407,7 +388,7 @@ def test_without_an_update_surge_makes_no_difference() -> None:
 
 def test_members_are_told_when_they_are_others_than_before() -> None:
     there = snapshot(pod(0), pod(1), told=frozenset({"u0"}))
-    assert plan(manifest(2), there, NOW) == [TellMembers((pod(0), pod(1)))]
+    assert plan(manifest(2), there, NOW) == [act.TellMembers((pod(0), pod(1)))]
     broken = pod(1, ready=False, trouble="CrashLoopBackOff")
     assert plan(manifest(2), snapshot(pod(0), broken, told=frozenset({"u0"})), NOW) == []
     assert plan(manifest(2, engine="Container"), there, NOW) == []
@@ -415,7 +396,7 @@ def test_members_are_told_when_they_are_others_than_before() -> None:
 
 def test_locks_of_the_dead_are_released_when_a_broker_answers() -> None:
     departed = frozenset({"orders-1@gone"})
-    assert plan(manifest(1), snapshot(pod(0), departed=departed), NOW) == [ReleaseLocks(departed)]
+    assert plan(manifest(1), snapshot(pod(0), departed=departed), NOW) == [act.ReleaseLocks(departed)]
     assert plan(manifest(1), snapshot(pod(0), departed=departed, reachable=False), NOW) == []
 
 
@@ -432,38 +413,42 @@ LONG_AGO = NOW - drain_limit(manifest()) - DELETION_MARGIN - 1
 def test_a_deletion_drains_everybody_and_ends_when_nobody_is_left() -> None:
     assert marks(plan(manifest(2), deleted(pod(0), pod(1)), NOW)) == [0, 1]
     assert plan(manifest(2), deleted(pod(0, ready=False, deleting=NOW + 5)), NOW) == []
-    assert plan(manifest(2), deleted(), NOW) == [RemoveFinalizer()]
+    assert plan(manifest(2), deleted(), NOW) == [act.RemoveFinalizer()]
 
 
 @pytest.mark.parametrize("left", [{"departed": frozenset({"a"})}, {"lingering": frozenset({"a"})}])
 def test_a_deletion_waits_for_locks_and_members_but_not_for_ever(left: dict[str, Any]) -> None:
-    assert RemoveFinalizer() not in plan(manifest(), deleted(**left), NOW)
-    assert RemoveFinalizer() in plan(manifest(), deleted(since=LONG_AGO, **left), NOW)
+    assert act.RemoveFinalizer() not in plan(manifest(), deleted(**left), NOW)
+    assert act.RemoveFinalizer() in plan(manifest(), deleted(since=LONG_AGO, **left), NOW)
 
 
 def test_a_deletion_ends_even_if_drains_may_wait_for_ever() -> None:
     group = with_shutdown(manifest(1), drainTimeoutSeconds=5, onTimeout="Wait")
     hanging = marked(0, waited=60)
-    assert DeletePod(hanging) not in plan(group, deleted(hanging, since=NOW - 60), NOW)
+    assert act.DeletePod(hanging) not in plan(group, deleted(hanging, since=NOW - 60), NOW)
     actions = plan(group, deleted(hanging, since=LONG_AGO), NOW)
-    assert quiet(actions) == [DeletePod(hanging)]
+    assert quiet(actions) == [act.DeletePod(hanging)]
     assert reasons(actions) == [Reason.DELETION_GAVE_UP]
 
 
 def test_a_broker_that_lacks_something_is_prepared_while_another_is_away() -> None:
     state = snapshot(*[pod(n) for n in range(2)], prepared=False, lacking=frozenset({"broker-b"}), reachable=False)
-    assert PrepareGroup() in plan(manifest(2), state, NOW)
-    assert PrepareGroup() not in plan(manifest(2), replace(state, lacking=frozenset()), NOW)
-    assert PrepareGroup() not in plan(manifest(2, suspend=True), state, NOW)
+    assert act.PrepareGroup() in plan(manifest(2), state, NOW)
+    assert act.PrepareGroup() not in plan(manifest(2), replace(state, lacking=frozenset()), NOW)
+    assert act.PrepareGroup() not in plan(manifest(2, suspend=True), state, NOW)
     missing = replace(state, pods=state.pods[:1], prepared=True, reachable=True)
-    assert quiet(plan(manifest(2), missing, NOW))[:2] == [PrepareGroup(), CreatePod(1)], "no pod waits for that broker"
+    assert quiet(plan(manifest(2), missing, NOW))[:2] == [act.PrepareGroup(), act.CreatePod(1)], (
+        "no pod waits for that broker"
+    )
 
 
 def test_a_deletion_that_is_late_does_not_begin_to_drain_what_it_deletes() -> None:
     """The operator was away for as long as a deletion may take."""
     forgotten = pod(0)
-    assert quiet(plan(manifest(1), deleted(forgotten, since=LONG_AGO), NOW))[0] == DeletePod(forgotten)
-    assert not [one for one in plan(manifest(1), deleted(forgotten, since=LONG_AGO), NOW) if isinstance(one, MarkDrain)]
+    assert quiet(plan(manifest(1), deleted(forgotten, since=LONG_AGO), NOW))[0] == act.DeletePod(forgotten)
+    assert not [
+        one for one in plan(manifest(1), deleted(forgotten, since=LONG_AGO), NOW) if isinstance(one, act.MarkDrain)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -471,12 +456,12 @@ def test_a_deletion_that_is_late_does_not_begin_to_drain_what_it_deletes() -> No
 )
 def test_the_group_is_deleted_at_the_broker_only_when_nobody_uses_it(hindrance: dict[str, Any]) -> None:
     group = manifest(deletionPolicy="DeleteOffsets")
-    assert plan(group, deleted(), NOW) == [DeleteGroup(), RemoveFinalizer()]
+    assert plan(group, deleted(), NOW) == [act.DeleteGroup(), act.RemoveFinalizer()]
     waits = plan(group, deleted(**hindrance), NOW)
     assert quiet(waits) == []
     assert reasons(waits) == [Reason.DELETION_WAITS]
     late = plan(group, deleted(since=LONG_AGO, **hindrance), NOW)
-    assert quiet(late) == [RemoveFinalizer()]
+    assert quiet(late) == [act.RemoveFinalizer()]
     assert reasons(late) == [Reason.DELETION_GAVE_UP]
 
 
@@ -484,32 +469,32 @@ def test_the_group_is_deleted_at_the_broker_only_when_nobody_uses_it(hindrance: 
     ("policy", "expected"),
     [
         ("Retain", []),
-        ("Delete", [DeleteGroup(topics_too=False)]),
-        ("DeleteOffsets", [DeleteGroup(topics_too=False)]),
-        ("DeleteAll", [DeleteGroup(topics_too=True)]),
+        ("Delete", [act.DeleteGroup(topics_too=False)]),
+        ("DeleteOffsets", [act.DeleteGroup(topics_too=False)]),
+        ("DeleteAll", [act.DeleteGroup(topics_too=True)]),
     ],
 )
-def test_what_goes_with_the_object(policy: str, expected: list[Action]) -> None:
-    assert plan(manifest(deletionPolicy=policy), deleted(), NOW) == [*expected, RemoveFinalizer()]
+def test_what_goes_with_the_object(policy: str, expected: list[act.Action]) -> None:
+    assert plan(manifest(deletionPolicy=policy), deleted(), NOW) == [*expected, act.RemoveFinalizer()]
 
 
 def test_a_deletion_that_waits_says_for_whom_and_how_to_end_it() -> None:
     state = deleted(members=frozenset({"guest-1", "guest-2"}))
     (told,) = plan(manifest(deletionPolicy="DeleteAll"), state, NOW)
-    assert isinstance(told, Emit)
+    assert isinstance(told, act.Emit)
     assert told.event.warning
     assert "2 members that are not its pods still consume in the group: guest-1, guest-2" in told.event.message
     assert '--type merge -p \'{"spec":{"deletionPolicy":"Retain"}}\'' in told.event.message
-    assert plan(manifest(), state, NOW) == [RemoveFinalizer()], "Retain waits for nobody else's members"
+    assert plan(manifest(), state, NOW) == [act.RemoveFinalizer()], "Retain waits for nobody else's members"
 
 
 def test_a_deletion_waits_for_its_own_members_to_leave_the_brokers() -> None:
     state = deleted(members=frozenset({"orders-0@u"}), lingering=frozenset({"orders-0@u"}))
     (told,) = plan(manifest(), state, NOW)
-    assert isinstance(told, Emit)
+    assert isinstance(told, act.Emit)
     assert "orders-0@u" in told.event.message
     assert not told.event.warning
-    assert plan(manifest(), replace(state, deleting_since=LONG_AGO), NOW)[-1] == RemoveFinalizer()
+    assert plan(manifest(), replace(state, deleting_since=LONG_AGO), NOW)[-1] == act.RemoveFinalizer()
 
 
 def test_an_object_without_our_finalizer_that_goes_is_left_alone() -> None:
@@ -525,33 +510,33 @@ def driver(**changes: Any) -> Pod:
     return pod(0, engine=Engine.SPARK, **changes)
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(None, [CreatePod(0)]), (1, [CreatePod(0)]), (0, [])])
-def test_a_spark_group_has_one_driver_or_none(asked: int | None, expected: list[Action]) -> None:
+@pytest.mark.parametrize(("asked", "expected"), [(None, [act.CreatePod(0)]), (1, [act.CreatePod(0)]), (0, [])])
+def test_a_spark_group_has_one_driver_or_none(asked: int | None, expected: list[act.Action]) -> None:
     assert quiet(plan(group_of(replicas=asked, **SPARK), snapshot(), NOW)) == expected
 
 
 def test_a_driver_of_an_old_revision_goes_before_its_successor_comes() -> None:
     group = group_of(**SPARK, update={"surge": 1})
     old_one = driver(revision="old")
-    assert quiet(plan(group, snapshot(old_one), NOW)) == [MarkDrain(old_one, "rolling update")]
+    assert quiet(plan(group, snapshot(old_one), NOW)) == [act.MarkDrain(old_one, "rolling update")]
     going = driver(revision="old", drain=DrainMark(NOW - 1, "rolling update"))
-    assert quiet(plan(group, snapshot(going), NOW)) == [RequestDrain(going)]
-    assert quiet(plan(group, snapshot(), NOW)) == [CreatePod(0)]
+    assert quiet(plan(group, snapshot(going), NOW)) == [act.RequestDrain(going)]
+    assert quiet(plan(group, snapshot(), NOW)) == [act.CreatePod(0)]
 
 
 def test_a_driver_comes_when_the_last_worker_is_gone() -> None:
     workers = [pod(n, engine=Engine.WORKER, revision="old") for n in range(3)]
     group = group_of(**SPARK)
     actions = quiet(plan(group, snapshot(*workers), NOW))
-    assert {action.pod.ordinal for action in actions if isinstance(action, MarkDrain)} == {0, 1, 2}
+    assert {action.pod.ordinal for action in actions if isinstance(action, act.MarkDrain)} == {0, 1, 2}
     left = pod(2, engine=Engine.WORKER, revision="old", drain=DrainMark(NOW - 1, "scale-in to 1"))
-    assert not [action for action in plan(group, snapshot(left), NOW) if isinstance(action, CreatePod)]
+    assert not [action for action in plan(group, snapshot(left), NOW) if isinstance(action, act.CreatePod)]
 
 
 def test_workers_come_when_the_driver_is_gone() -> None:
     outdated = driver(revision="old")
     group = manifest(3)
-    assert quiet(plan(group, snapshot(outdated), NOW)) == [MarkDrain(outdated, "recreate: engine changed")]
+    assert quiet(plan(group, snapshot(outdated), NOW)) == [act.MarkDrain(outdated, "recreate: engine changed")]
     going = driver(revision="old", drain=DrainMark(NOW - 1, "recreate: engine changed"))
-    assert not [action for action in plan(group, snapshot(going), NOW) if isinstance(action, CreatePod)]
-    assert quiet(plan(group, snapshot(), NOW)) == [CreatePod(n) for n in range(3)]
+    assert not [action for action in plan(group, snapshot(going), NOW) if isinstance(action, act.CreatePod)]
+    assert quiet(plan(group, snapshot(), NOW)) == [act.CreatePod(n) for n in range(3)]

@@ -18,9 +18,10 @@ from rocketfleet.api.spec import DeletionPolicy, Engine, Update, UpdateType
 from rocketfleet.controller.planning import actions as act
 from rocketfleet.controller.planning.drain import deletion_late
 from rocketfleet.controller.planning.joining import JOIN_LIMIT
-from rocketfleet.controller.planning.plan import balanced, desired_replicas, plan
+from rocketfleet.controller.planning.plan import plan
 from rocketfleet.controller.planning.snapshot import Pod, Snapshot
 from rocketfleet.controller.planning.stuck import over_at
+from rocketfleet.controller.planning.wanted import balanced, desired_replicas
 from rocketfleet.controller.reconciling.sightings import OBJECT, Sightings
 from rocketfleet.worker.configuration.setting_table import OnTimeout
 
