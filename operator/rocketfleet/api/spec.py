@@ -509,6 +509,3 @@ class ConsumerGroupSpec(Model):
     def program(self) -> Worker | Spark | None:
         """What our runtime runs in the pods: the section of the engine. None: a consumer of somebody's own."""
         return {Engine.WORKER: self.worker, Engine.SPARK: self.spark, Engine.CONTAINER: None}[self.engine]
-
-
-__all__ = ["Allocation", "ConsumerGroupSpec", "Engine", "Template"]
