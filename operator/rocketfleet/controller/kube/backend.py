@@ -40,15 +40,13 @@ from rocketfleet.controller.reconciling.backend import (
 from rocketfleet.controller.resources.code import Code
 from rocketfleet.controller.resources.pod import (
     SHARED_ANNOTATION,
-    TOKEN_KEY,
     Defaults,
     PodError,
     build,
-    control_secret,
-    control_secret_name,
     grace_of,
     pod_name,
 )
+from rocketfleet.controller.resources.secret import TOKEN_KEY, control_secret, control_secret_name
 from rocketfleet.controller.resources.shared_settings import encode
 from rocketfleet.controller.rocketmq.allowed_hosts import ANY_HOST, AllowedHosts
 from rocketfleet.controller.rocketmq.fence import Term

@@ -11,7 +11,7 @@ from rocketfleet.controller.kube.api import KubeApi, KubeError, path_of
 from rocketfleet.controller.kube.pod import owner_of
 from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.reconciling.backend import BackendError
-from rocketfleet.controller.resources.pod import budget_name, disruption_budget
+from rocketfleet.controller.resources.disruption_budget import budget_name, disruption_budget
 
 _API, _PLURAL = "policy/v1", "poddisruptionbudgets"
 

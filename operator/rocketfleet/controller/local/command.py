@@ -18,7 +18,7 @@ from rocketfleet.api.spec import Engine
 from rocketfleet.api.template import CONSUMER
 from rocketfleet.controller.local.files import GroupFiles, PodFiles
 from rocketfleet.controller.reconciling.backend import BackendError
-from rocketfleet.controller.resources.executor_pod import Manifest
+from rocketfleet.controller.resources.metadata import Manifest
 from rocketfleet.controller.resources.pod import CREDENTIALS, Defaults, PodError, build, pod_name
 
 LOCAL_IMAGE = "this-machine"

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Manifest = dict[str, Any]
+from rocketfleet.controller.resources.metadata import Manifest
+
 CONTAINER = "executor"
 COMMAND = ("rocketfleet", "spark")  # Spark adds the argument: executor
 TEMPORARY: Manifest = {"name": "rocketfleet-tmp", "mountPath": "/tmp"}  # noqa: S108 - the container's own

@@ -1,4 +1,4 @@
-"""A group's objects in Kubernetes as plain data: its pods, and beside them the control port's Secret and the PDB.
+"""A group's pods in Kubernetes, as plain data.
 
 A pod is ours with the user's template laid over it: containers, environment, volumes and mounts are matched by name,
 and what the template says wins. Where that would break the group, ours wins: what identifies a member (its client id,
@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.names import API_VERSION, GROUP, GROUP_LABEL, KIND, ORDINAL_LABEL
+from rocketfleet.api.names import GROUP, GROUP_LABEL, ORDINAL_LABEL
 from rocketfleet.api.spec import STARTUP_SECONDS, WAIT_GRACE, Engine, Spark, Tls, Worker
 from rocketfleet.api.template import CONSUMER, Template
 from rocketfleet.client.transport.keys import KEY_FILES
@@ -32,9 +32,11 @@ from rocketfleet.client.variables import (
 from rocketfleet.control.budget import Margin
 from rocketfleet.control.identity import CLIENT_ID_VARIABLE, PROCESSES_VARIABLE
 from rocketfleet.controller.resources.code import parts_of
-from rocketfleet.controller.resources.executor_pod import TEMPORARY, Manifest, OurPart, executor_template
+from rocketfleet.controller.resources.executor_pod import TEMPORARY, OurPart, executor_template
+from rocketfleet.controller.resources.metadata import Manifest, labels_of, metadata_of
 from rocketfleet.controller.resources.pod_security import container_security, pod_security, secured
 from rocketfleet.controller.resources.probes import probes
+from rocketfleet.controller.resources.secret import TOKEN_KEY, control_secret_name
 from rocketfleet.controller.resources.shared_settings import encode, shared_settings_of
 from rocketfleet.controller.resources.worker_settings import room_prefix_of, settings_of
 from rocketfleet.wire.enums import MessageModel
@@ -52,7 +54,6 @@ EXECUTOR_LABEL = f"{GROUP}/executor-of"
 
 CONTROL_PORT = 9470
 CONTROL_PORT_NAME = "control"
-TOKEN_KEY = "token"  # noqa: S105 - the name of a key, in the Secret and as a file
 CONTROL_PROVED = "proof"  # what calls to the control port carry; a pod without the annotation wants the token itself
 LAST_WORDS = "/dev/termination-log"
 
@@ -115,15 +116,6 @@ def selector(group: ConsumerGroup) -> str:
     return f"{GROUP_LABEL}={group.metadata.name}"
 
 
-def control_secret_name(group: ConsumerGroup) -> str:
-    return f"{group.metadata.name}-control"
-
-
-def budget_name(group: ConsumerGroup) -> str:
-    """Not the group's own: a chart beside us may well call its budget like its consumer."""
-    return f"{group.metadata.name}-consumers"
-
-
 def image_of(group: ConsumerGroup, defaults: Defaults) -> str:
     """The consuming container's image: that of the engine's section, else the template's, else our default."""
     spec = group.spec
@@ -174,7 +166,7 @@ def _executors(group: ConsumerGroup, defaults: Defaults, client_certificate: boo
     read = [{"name": "rocketfleet", "mountPath": _DIRECTORY, "readOnly": True}] if secrets else []
     ours = OurPart(
         image=image_of(group, defaults),
-        labels=_labels(group) | {"app.kubernetes.io/component": "executor", EXECUTOR_LABEL: group.metadata.name},
+        labels=labels_of(group) | {"app.kubernetes.io/component": "executor", EXECUTOR_LABEL: group.metadata.name},
         security=pod_security(written.get("securityContext")),
         image_pull_secrets=defaults.image_pull_secrets,
         image_pull_policy=defaults.image_pull_policy,
@@ -197,63 +189,12 @@ def _compact(content: Mapping[str, Any]) -> str:
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
 
 
-def control_secret(group: ConsumerGroup) -> Manifest:
-    """The Secret of the control port's token, without the token: only the backend makes one, and only once."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "Opaque",
-        "metadata": _metadata(group, control_secret_name(group)),
-    }
-
-
-def disruption_budget(group: ConsumerGroup, keep: int) -> Manifest:
-    """Evictions leave so many pods ready. A pod that is not ready holds nothing that a budget would protect."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": _metadata(group, budget_name(group)),
-        "spec": {
-            "minAvailable": keep,
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            "selector": {"matchLabels": {GROUP_LABEL: group.metadata.name}},
-        },
-    }
-
-
-def _labels(group: ConsumerGroup) -> dict[str, str]:
-    return {
-        "app.kubernetes.io/name": "rocketfleet",
-        "app.kubernetes.io/instance": group.metadata.name,
-        "app.kubernetes.io/managed-by": "rocketfleet",
-        "app.kubernetes.io/component": CONSUMER,
-    }
-
-
-def _metadata(group: ConsumerGroup, name: str) -> Manifest:
-    return {
-        "name": name,
-        "namespace": group.metadata.namespace,
-        "labels": _labels(group) | {GROUP_LABEL: group.metadata.name},
-        "ownerReferences": [
-            {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                "name": group.metadata.name,
-                "uid": group.metadata.uid,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
-    }
-
-
 def _pod_metadata(group: ConsumerGroup, ordinal: int, revision: str) -> Manifest:
-    metadata = _metadata(group, pod_name(group, ordinal))
+    metadata = metadata_of(group, pod_name(group, ordinal))
     of_manifest, code = parts_of(revision)
     written = group.spec.template.metadata if group.spec.template is not None else None
     metadata["labels"] = (
-        _labels(group)
+        labels_of(group)
         | _foreign(written.labels if written else None)
         | {
             GROUP_LABEL: group.metadata.name,

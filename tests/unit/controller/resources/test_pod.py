@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from tests.unit.controller.model_parts import group_of
 
-from rocketfleet.controller.resources.pod import Defaults, PodError, build, control_secret, disruption_budget, selector
+from rocketfleet.controller.resources.pod import Defaults, PodError, build, selector
+from rocketfleet.controller.resources.secret import control_secret
 from rocketfleet.controller.resources.worker_settings import settings_of
 
 DEFAULTS = Defaults("rocketfleet/worker:1", "IfNotPresent")
@@ -195,7 +196,6 @@ def test_secrets_are_referred_to_and_never_written() -> None:
     assert found["ROCKETFLEET_SECRET_KEY"] == {"secretKeyRef": {"name": "acl", "key": "secretKey"}}
     assert found["ROCKETFLEET_SECURITY_TOKEN"]["secretKeyRef"]["optional"] is True
     assert found["ROCKETFLEET_NAME_SERVERS"] == "a:1;b:2"
-    assert "data" not in control_secret(group_of())
 
 
 def test_credentials_are_files_that_kubernetes_renews() -> None:
@@ -472,13 +472,3 @@ def test_executors_get_the_template_s_volumes_variables_and_certificates() -> No
     assert claim in spec["volumes"]
     sources = next(volume for volume in spec["volumes"] if volume["name"] == "rocketfleet")["projected"]["sources"]
     assert [source.keys() for source in sources] == [{"secret"}], "no settings, and no token"
-
-
-def test_the_budget_covers_exactly_the_group_s_pods() -> None:
-    group = group_of()
-    budget = disruption_budget(group, 3)
-    assert budget["metadata"]["name"] == "orders-consumers"
-    assert budget["spec"]["minAvailable"] == 3
-    assert "maxUnavailable" not in budget["spec"], "Kubernetes takes one or the other"
-    labels = pod_of()["metadata"]["labels"]
-    assert budget["spec"]["selector"]["matchLabels"].items() <= labels.items()
