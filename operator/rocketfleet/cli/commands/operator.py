@@ -4,308 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rocketfleet.cli.access.connection import Connection
-from rocketfleet.client.variables import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
-from rocketfleet.control.logs import LogFormat, configure
+from rocketfleet.cli.options.operator_process import (
+    lag_options,
+    lease_options,
+    pod_options,
+    process_options,
+    scope_options,
+)
+from rocketfleet.control.logs import configure
 from rocketfleet.control.port import shown
 
 if TYPE_CHECKING:
-    from rocketfleet.client.config import ClientConfig
+    from rocketfleet.cli.options.operator_process import (
+        LagWatchOptions,
+        LeaseOptions,
+        PodOptions,
+        ProcessOptions,
+        ScopeOptions,
+    )
 
 _log = logging.getLogger(__name__)
-_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-
-
-def _names(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Names, also several in one text, as they come from the environment."""
-    return tuple(" ".join(given).replace(";", " ").replace(",", " ").split())
-
-
-def own_namespace() -> str:
-    """Where this process runs, as far as that can be told."""
-    if "POD_NAMESPACE" in os.environ:
-        return os.environ["POD_NAMESPACE"]
-    try:
-        return _OWN_NAMESPACE.read_text().strip() or "default"
-    except OSError:
-        return "default"
-
-
-def _cluster(name_servers: str, tls: bool, ca_file: Path | None) -> ClientConfig:
-    """The RocketMQ that keeps the history."""
-    return Connection(
-        name_server=name_servers,
-        credentials_file=None,
-        tls=tls,
-        ca_file=ca_file,
-        cert_file=None,
-        key_file=None,
-        server_name=None,
-        check_hostname=True,
-        timeout=3.0,
-    ).config()
 
 
 @click.command()
-@click.option(
-    "--namespace",
-    "namespaces",
-    multiple=True,
-    envvar="ROCKETFLEET_NAMESPACES",
-    help="A namespace to look after. Repeatable; none: all of them, which takes cluster-wide rights.",
-)
-@click.option(
-    "--worker-image",
-    required=True,
-    envvar="ROCKETFLEET_WORKER_IMAGE",
-    help="The image of workers whose ConsumerGroup names none.",
-)
-@click.option(
-    "--spark-image",
-    default="",
-    envvar="ROCKETFLEET_SPARK_IMAGE",
-    help="The image of Spark drivers and their executors, whose ConsumerGroup names none.",
-)
-@click.option(
-    "--spark-service-account",
-    default="",
-    envvar="ROCKETFLEET_SPARK_SERVICE_ACCOUNT",
-    help="The service account of Spark drivers with executors in pods (master k8s), in the namespace of their group.",
-)
-@click.option(
-    "--image-pull-policy",
-    type=click.Choice(["Always", "IfNotPresent", "Never"]),
-    envvar="ROCKETFLEET_IMAGE_PULL_POLICY",
-    help="For the consuming container, where a template does not say.  [the cluster's default]",
-)
-@click.option(
-    "--image-pull-secret",
-    "image_pull_secrets",
-    multiple=True,
-    envvar="ROCKETFLEET_IMAGE_PULL_SECRETS",
-    help="A Secret for pulling images, in the namespace of the pods. Repeatable.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 256),
-    default=16,
-    show_default=True,
-    envvar="ROCKETFLEET_WORKERS",
-    help="ConsumerGroups that are worked on at the same time.",
-)
-@click.option(
-    "--max-rolling-groups",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    envvar="ROCKETFLEET_MAX_ROLLING_GROUPS",
-    help="ConsumerGroups on a default image that are moved to another one at the same time; 0: all at once.",
-)
-@click.option(
-    "--lease-name",
-    default="rocketfleet",
-    show_default=True,
-    envvar="ROCKETFLEET_LEASE_NAME",
-    help="The Lease by which one of several operators leads.",
-)
-@click.option(
-    "--lease-namespace",
-    envvar="ROCKETFLEET_LEASE_NAMESPACE",
-    help="Namespace of the Lease.  [the operator's own, else default]",
-)
-@click.option(
-    "--lease-duration",
-    type=float,
-    default=15.0,
-    show_default=True,
-    envvar="ROCKETFLEET_LEASE_DURATION",
-    metavar="SECONDS",
-    help="A leader that disappears is replaced after this time.",
-)
-@click.option(
-    "--renew-deadline",
-    type=float,
-    default=10.0,
-    show_default=True,
-    envvar="ROCKETFLEET_RENEW_DEADLINE",
-    metavar="SECONDS",
-    help="A leader that could not renew its Lease for this long stops acting.",
-)
-@click.option(
-    "--retry-period",
-    type=float,
-    default=2.0,
-    show_default=True,
-    envvar="ROCKETFLEET_RETRY_PERIOD",
-    metavar="SECONDS",
-    help="Time between two renewals of the Lease.",
-)
-@click.option(
-    "--operator-class",
-    default="",
-    envvar="ROCKETFLEET_OPERATOR_CLASS",
-    metavar="CLASS",
-    help="Look after ConsumerGroups with this spec.operatorClass only.  [those without one]",
-)
-@click.option(
-    "--bind",
-    default="127.0.0.1",
-    show_default=True,
-    envvar="ROCKETFLEET_BIND",
-    help="Address for /healthz, /readyz and /metrics; 0.0.0.0 or ::, as in a pod: every address, IPv6 and IPv4.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8080,
-    show_default=True,
-    envvar="ROCKETFLEET_BIND_PORT",
-    help="Port of the health and metrics server; 0 picks a free one.",
-)
-@click.option(
-    "--allowed-name-servers",
-    multiple=True,
-    envvar="ROCKETFLEET_ALLOWED_NAME_SERVERS",
-    metavar="HOST|.SUFFIX|NETWORK",
-    help="A name server that ConsumerGroups may name: a host, a suffix with a dot in front, an address or a network "
-    "such as 10.0.0.0/8. Repeatable; none: all but link-local and loopback addresses and the API server.",
-)
-@click.option(
-    "--kube-api-qps",
-    type=click.FloatRange(1, 10_000),
-    default=100.0,
-    show_default=True,
-    envvar="ROCKETFLEET_KUBE_API_QPS",
-    help="Calls to the Kubernetes API, per second. Those to the Lease are not counted.",
-)
-@click.option(
-    "--kube-api-burst",
-    type=click.IntRange(1, 100_000),
-    default=200,
-    show_default=True,
-    envvar="ROCKETFLEET_KUBE_API_BURST",
-    help="Maximum burst of calls to the Kubernetes API.",
-)
-@click.option(
-    "--lag-interval",
-    type=click.FloatRange(1, 600),
-    default=15.0,
-    show_default=True,
-    envvar="ROCKETFLEET_LAG_INTERVAL",
-    metavar="SECONDS",
-    help="Seconds between sweeps of the lag of all groups.",
-)
-@click.option(
-    "--lag-per-queue/--no-lag-per-queue",
-    default=True,
-    show_default=True,
-    envvar="ROCKETFLEET_LAG_PER_QUEUE",
-    help="Whether metrics show every queue.",
-)
-@click.option(
-    "--lag-history-topic",
-    envvar="ROCKETFLEET_LAG_HISTORY_TOPIC",
-    metavar="TOPIC",
-    help="Keep samples of lag in this topic, which has to exist.",
-)
-@click.option(
-    "--lag-history-name-server",
-    envvar="ROCKETFLEET_LAG_HISTORY_NAME_SERVER",
-    metavar="HOST:PORT",
-    help="Name servers of that topic's cluster, several with a semicolon. Credentials: "
-    f"[env: {ACCESS_KEY_VARIABLE}, {SECRET_KEY_VARIABLE}]",
-)
-@click.option(
-    "--lag-history-tls",
-    is_flag=True,
-    envvar="ROCKETFLEET_LAG_HISTORY_TLS",
-    help="Use TLS for that cluster.",
-)
-@click.option(
-    "--lag-history-ca-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="ROCKETFLEET_LAG_HISTORY_CA_FILE",
-    metavar="FILE",
-    help="Use TLS, and trust certificates signed by these authorities.",
-)
-@click.option(
-    "--lag-history-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="ROCKETFLEET_LAG_HISTORY_DIR",
-    metavar="DIRECTORY",
-    help="Keep samples of lag as Parquet files here.",
-)
-@click.option(
-    "--lag-history-mib",
-    type=click.IntRange(1, 1024**2),
-    default=512,
-    show_default=True,
-    envvar="ROCKETFLEET_LAG_HISTORY_MIB",
-    metavar="MIB",
-    help="Maximum size of those files in MiB; the oldest are deleted first.",
-)
-@click.option(
-    "--lag-history-every",
-    type=click.FloatRange(1, 86_400),
-    default=60.0,
-    show_default=True,
-    envvar="ROCKETFLEET_LAG_HISTORY_EVERY",
-    metavar="SECONDS",
-    help="Seconds between samples of a queue.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    envvar="ROCKETFLEET_LOG_FORMAT",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    envvar="ROCKETFLEET_LOG_LEVEL",
-)
+@scope_options
+@pod_options
+@lease_options
+@process_options
+@lag_options
 def operator(
-    namespaces: tuple[str, ...],
-    worker_image: str,
-    spark_image: str,
-    spark_service_account: str,
-    image_pull_policy: str | None,
-    image_pull_secrets: tuple[str, ...],
-    workers: int,
-    max_rolling_groups: int,
-    lease_name: str,
-    lease_namespace: str | None,
-    lease_duration: float,
-    renew_deadline: float,
-    retry_period: float,
-    operator_class: str,
-    bind: str,
-    port: int,
-    allowed_name_servers: tuple[str, ...],
-    kube_api_qps: float,
-    kube_api_burst: int,
-    lag_interval: float,
-    lag_per_queue: bool,
-    lag_history_topic: str | None,
-    lag_history_name_server: str | None,
-    lag_history_tls: bool,
-    lag_history_ca_file: Path | None,
-    lag_history_dir: Path | None,
-    lag_history_mib: int,
-    lag_history_every: float,
-    log_format: LogFormat,
-    log_level: str,
+    scope: ScopeOptions, pods: PodOptions, lease: LeaseOptions, process: ProcessOptions, lag: LagWatchOptions
 ) -> None:
     """Look after the ConsumerGroups of a cluster: create, drain and replace their pods.
 
@@ -317,69 +50,30 @@ def operator(
     on consuming without an operator.
     """
     try:
-        from rocketfleet.api.spec import OPERATOR_CLASS
-        from rocketfleet.controller.operator.leader import LeaseTimes
         from rocketfleet.controller.operator.operator import OperatorError, Options, run_operator
-        from rocketfleet.controller.operator.term import LagOptions
-        from rocketfleet.controller.resources.pod import Defaults
-        from rocketfleet.controller.rocketmq.allowed_hosts import allowed_hosts
-        from rocketfleet.lag.samples.sinks import HistoryOptions
     except ImportError as error:
         raise click.ClickException(
             f"{error.name} is not installed: in a checkout, pip install '.[operator]'"
         ) from error
-    configure(log_format, log_level)
-    if log_level != "debug":
+    configure(process.log_format, process.log_level)
+    if process.log_level != "debug":
         for chatty in ("kopf.objects", "kopf.activities", "kopf._core", "kopf._cogs"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
-    history = HistoryOptions(
-        every=lag_history_every,
-        topic=lag_history_topic or None,
-        cluster=_cluster(lag_history_name_server, lag_history_tls, lag_history_ca_file)
-        if lag_history_name_server
-        else None,
-        directory=lag_history_dir,
-        directory_mib=lag_history_mib,
-    )
-    hindrance = history.hindrance()
-    if hindrance is not None:
-        raise click.ClickException(hindrance)
-    if operator_class and not re.match(OPERATOR_CLASS, operator_class):
-        raise click.ClickException(
-            f"--operator-class: no ConsumerGroup can have the class {operator_class!r}: write small letters, digits, "
-            "'-' and '.'"
-        )
-    if allowed_name_servers and not _names(allowed_name_servers):
-        raise click.ClickException("--allowed-name-servers is empty, which would allow all: leave it out if so")
-    try:
-        allowed_hosts(_names(allowed_name_servers))
-    except ValueError as error:
-        raise click.ClickException(f"--allowed-name-servers: {error}") from error
-    try:
-        lease_times = LeaseTimes(lease_duration, renew_deadline, retry_period)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
+    scope.check()
     settings = Options(
-        defaults=Defaults(
-            worker_image=worker_image,
-            spark_image=spark_image,
-            spark_service_account=spark_service_account,
-            image_pull_policy=image_pull_policy,
-            image_pull_secrets=_names(image_pull_secrets),
-            most_rolling=max_rolling_groups,
-        ),
-        namespaces=_names(namespaces),
-        workers=workers,
-        lease_namespace=lease_namespace or own_namespace(),
-        lease_name=lease_name,
-        lease_times=lease_times,
-        operator_class=operator_class,
-        bind=bind,
-        port=port,
-        allowed_name_servers=_names(allowed_name_servers),
-        api_qps=kube_api_qps,
-        api_burst=kube_api_burst,
-        lag=LagOptions(interval=lag_interval, per_queue=lag_per_queue, history=history),
+        defaults=pods.defaults(),
+        namespaces=scope.namespace_names,
+        workers=process.workers,
+        lease_namespace=lease.namespace,
+        lease_name=lease.lease_name,
+        lease_times=lease.times(),
+        operator_class=scope.operator_class,
+        bind=process.bind,
+        port=process.port,
+        allowed_name_servers=scope.name_server_hosts,
+        api_qps=process.kube_api_qps,
+        api_burst=process.kube_api_burst,
+        lag=lag.settings(),
     )
     try:
         asyncio.run(run_operator(settings))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rocketfleet.cli.commands.operator import own_namespace
 from rocketfleet.cli.main import main
+from rocketfleet.cli.options.operator_process import own_namespace
 from rocketfleet.controller.operator.leader import LeaseTimes
 from rocketfleet.controller.operator.operator import Options, new_identity
 
