@@ -1,5 +1,6 @@
 """The project's own rules: what no linter knows, but every newcomer would trip over."""
 
+import ast
 import re
 import subprocess
 from collections.abc import Iterator
@@ -117,6 +118,28 @@ def test_nobody_is_sent_into_the_operators_pod() -> None:
     }
     assert found == {"docs/operations.md": 1}
     assert "Do not run them in the operator's own pod (`kubectl exec" in (ROOT / "docs" / "operations.md").read_text()
+
+
+# Rooms with one file per thing of a kind: their docstring says which kind.
+OF_ONE_KIND = {"allocation", "api/rules", "cli/commands", "lag/judging/rules", "wire/bodies"}
+
+
+@pytest.mark.parametrize(
+    "room", sorted(str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.glob("*/**/__init__.py"))
+)
+def test_a_room_says_in_which_order_to_read_its_files(room: str) -> None:
+    text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
+    if room in OF_ONE_KIND:
+        assert " per file" in text or "file per " in text
+        return
+    inside = {path.stem for path in (PACKAGE / room).glob("*.py")} - {"__init__"}
+    inside |= {path.parent.name for path in (PACKAGE / room).glob("*/__init__.py")}
+    assert {name for name in inside if not re.search(rf"\b{name}(\.py\b|/|`)", text)} == set()
+
+
+def test_the_file_map_has_every_package() -> None:
+    rows = re.findall(r"^\| `(\w+)/` \|", (ROOT / "DESIGN.md").read_text(), re.MULTILINE)
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} <= set(rows)
 
 
 def test_nothing_generated_is_tracked() -> None:

@@ -1,4 +1,9 @@
-"""Sending: queue choice, latency fault tolerance, batches, order, delay, transactions."""
+"""Sending: queue choice, latency fault tolerance, batches, order, delay, transactions.
+
+Read `producer.py`; then, in the order in which a message meets them: `options.py`, `checks.py`, `ids.py`, `batching/`,
+`queues/`, `request.py`, `retry.py`, `result.py`. `transaction.py` and `upkeep.py` (what it does besides), `sync.py`
+(for code without an event loop), `errors.py`.
+"""
 
 from rocketfleet.producer.batching.accumulator import BatchLimits
 from rocketfleet.producer.errors import (

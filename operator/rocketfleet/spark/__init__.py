@@ -3,6 +3,9 @@
 `from rocketfleet.spark import register; register(spark)`, and then `spark.read.format("rocketmq")`. Nothing of pyspark
 is imported before that: the package must be importable where Spark is not.
 
+The rooms: `source/` (the data source), `submitting/` (a pipeline on any master), `driver/` (engine Spark),
+`analytics/` (what the history of lag says). `repeats.py` keeps each row of a write once.
+
 `register` and `drop_repeats` are public. Executors import this package and need neither, so the latter is imported when
 it is asked for.
 """

@@ -2,6 +2,7 @@
 the time takes a clock.
 
 From the outside in: `frame` cuts the stream, `command` reads and writes headers (`codes` has their numbers, `acl` signs
-them), `bodies` holds the typed JSON bodies (`fastjson` reads their dialect), `message` is everything about messages
-(`received` is its hot half). Whatever a peer sends, only an `errors.WireError` comes out.
+them), `bodies` holds the typed JSON bodies (`fastjson` reads their dialect, `offset_tables` the largest of them),
+`message` is everything about messages (`received` is its hot half). `queue`, `topics` and `enums` are words that all
+others use. Whatever a peer sends, only a `WireError` (`errors`) comes out.
 """

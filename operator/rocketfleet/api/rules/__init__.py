@@ -1,4 +1,5 @@
-"""Every rule that a schema can't say, each once: where it sits, what it says to people, and what it means, twice.
+"""Every rule that a schema can't say, one subject per file, each rule once: where it sits, what it says to people, and
+what it means, twice.
 
 The messages are what `kubectl apply` shows, so each says what to change. The API server estimates the cost of an
 expression from the bounds of lists and texts before it accepts the definition (10 million units each), and stops an

@@ -1,1 +1,4 @@
-"""The parts of `rocketfleet send`: lines, pace, delivery, progress."""
+"""The parts of `rocketfleet send`.
+
+In the order in which a message meets them: `lines.py`, `pace.py`, `delivery.py`, `progress.py`.
+"""

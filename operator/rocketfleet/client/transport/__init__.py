@@ -1,6 +1,5 @@
 """Bytes to and from a peer.
 
-One multiplexed connection each, TLS, signing keys that are followed, requests from the peer.
-
-Read `connection.py`, then `remoting.py` (connections by address), then `incoming.py`.
+Read `connection.py` (one, multiplexed), then `remoting.py` (all of them, by `address.py`), then `incoming.py` (requests
+from the peer). `tls.py` and `keys.py` prove who is who, out of `followed_files.py`.
 """

@@ -1,13 +1,13 @@
 """What the history of lag says: windows of every queue, member and group, what groups need, and a report to look at.
 
 ```
-history (Parquet or a topic)            reference.py, reading.py
-  → queue windows                       queue_windows.py    the only step that keeps state in a stream
-  → member windows, group windows       member_windows.py, group_windows.py    made of whole windows
-  → days, hours, stuck queues           patterns.py
+history (Parquet or a topic)            windows/reference.py, windows/reading.py
+  → queue windows                       windows/queue_windows.py    the only step that keeps state in a stream
+  → member windows, group windows       windows/member_windows.py, windows/group_windows.py    of whole windows
+  → days, hours, stuck queues           windows/patterns.py
   → figures on the driver               collecting.py → figures.py
   → findings, recommendations           findings.py, recommending.py → recommendation_file.py
-  → a page                              report/
+  → tables, a page                      output.py, report/ (in the words of wording.py)
 ```
 
 Batch (`batch.py`) and stream (`streaming.py`) run the same functions and give the same numbers, to the last bit. Three

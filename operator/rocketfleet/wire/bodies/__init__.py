@@ -1,4 +1,7 @@
-"""The bodies of commands: one frozen dataclass each, read by `decode` and written by `encode`."""
+"""The bodies of commands, by subject: one file per subject, in it a frozen dataclass for each body.
+
+`codec.py` reads them by `decode` and writes them by `encode`.
+"""
 
 from rocketfleet.wire.bodies.clients import (
     PROP_CLIENT_VERSION,

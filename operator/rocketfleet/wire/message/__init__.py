@@ -1,6 +1,7 @@
 """Messages, sent and received: their properties, ids, batches and compression. One import for whoever uses them.
 
-Read `outgoing.py` and `received.py` first; the others are what the two are made of.
+Read `outgoing.py` and `received.py` first; the others are what the two are made of: `properties.py` and `tags.py`,
+`message_id.py`, `compression.py` and `sysflag.py`, `batch.py`, `stored.py` (a message as the broker keeps it).
 """
 
 from rocketfleet.wire.message.compression import Compression, compress, decompress
