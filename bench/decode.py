@@ -212,7 +212,7 @@ def report(rates: dict[str, list[float]], body_length: int) -> None:
         return statistics.median(ours / plain for ours, plain in pairs)
 
     rows = {"whole: all there is": "whole", "whole, seven properties": "single", "lazy: head and topic": "lazy"}
-    print(f"{'':26}{'plain loop':>14}{'rocketfleet':>14}{'ratio':>8}   (messages a second)")
+    print(f"{'':26}{'plain loop':>14}{'rocketfleet':>14}{'ratio':>8}   (messages per second)")
     for title, kind in rows.items():
         print(f"{title:26}{medians[f'plain_{kind}']:14,.0f}{medians[f'ours_{kind}']:14,.0f}{ratio(kind):8.2f}")
     print(f"{'head, topic and body':26}{'':14}{medians['ours_body']:14,.0f}")

@@ -1,6 +1,6 @@
-"""The lag analytics over histories of growing size: rows a second a core, and whether time grows with the rows.
+"""The lag analytics over histories of growing size: rows per second and core, and whether time grows with the rows.
 
-A history of 250 groups with 16 queues each, a sample a minute, so that a million samples are four hours and a hundred
+A history of 250 groups with 16 queues each, a sample per minute, so that a million samples are four hours and a hundred
 million 17 days. Spark makes it, by expressions over a range, as Parquet files by day like the operator's; it is kept
 outside the tree (`--data`) for the next time. Each size is a process of its own: the whole job, from the files to the
 five tables, the recommendations and the page. Starting Spark is not measured, and no run warms it up: the compiler's
@@ -63,7 +63,7 @@ def generate(path: Path, rows: int, cores: int, heap: str) -> None:
     group, queue = (place / QUEUES).cast("int"), place % QUEUES
     seconds = turn * 60
     phase = seconds * (2 * math.pi / 86_400) + group
-    rate = 10 + group % 50  # messages a second into a queue
+    rate = 10 + group % 50  # messages per second into a queue
     came = rate * (seconds - 0.6 * (86_400 / (2 * math.pi)) * f.cos(phase))
     waits = rate * (2 + 300 * f.greatest(f.lit(0.0), f.sin(phase - 1))) + f.pmod(f.xxhash64(number), f.lit(50))
     end = (came + 10_000_000).cast("bigint")

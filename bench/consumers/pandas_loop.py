@@ -1,4 +1,4 @@
-"""What one would write without Spark: pull a topic in one process, a row a message, into pandas. Prints JSON.
+"""What one would write without Spark: pull a topic in one process, a row per message, into pandas. Prints JSON.
 
 Arguments: name server, topic, how many messages it has.
 """

@@ -18,7 +18,7 @@ COUNT = 2000
 
 
 async def send_all(options: ProducerOptions) -> float:
-    """Send everything at once; returns the messages a second."""
+    """Send everything at once; returns the messages per second."""
     async with Producer(ClientConfig(NAME_SERVERS), "example-accumulate", options) as producer:
         await producer.queues(TOPIC)  # so that the first measurement does not pay for finding the way
         began = time.perf_counter()

@@ -50,7 +50,7 @@ def test_a_thousand_groups_at_rest_take_little(kube: Kube, release: Release, sce
         until(lambda: time.monotonic() > began + WATCHED, "time passes", 2 * WATCHED)
         memory, after = figures(kube, pod)
         rate = (after - before) / (time.monotonic() - began)
-        print(f"\n{MANY} groups: {memory / 1e6:.0f} MB, {rate:.2f} calls a second")
+        print(f"\n{MANY} groups: {memory / 1e6:.0f} MB, {rate:.2f} calls per second")
         assert memory < MOST_BYTES
         assert rate < MOST_CALLS
     finally:

@@ -43,7 +43,7 @@ def test_a_report_of_two_days(tmp_path: Path) -> None:
     assert "most of all audit@broker-a/1" in text
     groups = {one["group"]: one for one in json.loads(floors.read_text())["groups"]}
     assert groups["clicks"]["queuesToAdd"] > 0
-    # It gets 700 a second from two to three at night and members do 160: 6 would do, and there are 4 queues.
+    # It gets 700 per second from two to three at night and members do 160: 6 would do, and there are 4 queues.
     assert groups["nightly"]["membersByHour"][2] == 4
     assert set(groups["nightly"]["membersByHour"][3:]) == {1}
     assert groups["nightly"]["memberRate"] == pytest.approx(160, rel=0.1)

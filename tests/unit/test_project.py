@@ -150,7 +150,7 @@ def test_nothing_generated_is_tracked() -> None:
 
 
 def code_of(markdown: str) -> str:
-    """The code in a document: fenced blocks and inline code, one a line."""
+    """The code in a document: fenced blocks and inline code, one per line."""
     blocks = re.findall(r"```[^\n]*\n(.*?)```", markdown, re.DOTALL)
     rest = re.sub(r"```.*?```", "", markdown, flags=re.DOTALL)
     return "\n".join([*blocks, *re.findall(r"`([^`\n]+)`", rest)])

@@ -142,7 +142,7 @@ def build(name: str, parameters: Parameters = _NO_PARAMETERS) -> Strategy:
 
 
 def allocate_group(strategy: Strategy, request: Request) -> list[MessageQueue]:
-    """The member's queues of all topics: sorts both lists as Java's rebalance does, then asks once, or once a topic.
+    """The member's queues of all topics: sorts both lists as Java's rebalance does, then asks once, or once per topic.
 
     A queue that is answered twice (Config answers the same to every topic) is one.
     """

@@ -1,4 +1,4 @@
-"""Manifests as people write them: YAML, several documents a file, ConsumerGroups and what they refer to.
+"""Manifests as people write them: YAML, several documents per file, ConsumerGroups and what they refer to.
 
 A ConfigMap with a handler and a Secret with credentials may stand beside the group that uses them, so that one file
 runs on a laptop as it does in a cluster. Any other kind is refused, for it would have no effect here.

@@ -1,6 +1,6 @@
 """As much of HTTP/1.1 as the control port speaks: one request, one answer, and the connection is closed.
 
-Bytes in, bytes out, no sockets; `control_server.py` has those. Anything that is unusual is refused rather than guessed
+Bytes in, bytes out, no sockets; `server.py` has those. Anything that is unusual is refused rather than guessed
 at: two lengths, a chunked body, a folded header, a space before a colon.
 """
 

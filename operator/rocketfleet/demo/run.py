@@ -62,7 +62,7 @@ async def send_patiently(producer: Producer, message: Message, key: str) -> None
 
 
 class Demo:
-    """One run. `say` gets what a person wants to read; `show` the state of the group, several times a second."""
+    """One run. `say` gets what a person wants to read; `show` the state of the group, several times per second."""
 
     def __init__(self, directory: Path, say: Say, show: Callable[["Demo", GroupView], None]) -> None:
         self._directory = directory

@@ -36,8 +36,8 @@ class Look:
 
 
 async def look(target: Target, *, patience: float | None = None, clock: Callable[[], float] = time.time) -> Look:
-    """The group's lag now, as far as it can be told in `patience` seconds a broker. Owners of queues are not asked for.
-    RocketMQError if neither name servers nor brokers say anything.
+    """The group's lag now, as far as it can be told in `patience` seconds per broker. Owners of queues are not asked
+    for. RocketMQError if neither name servers nor brokers say anything.
     """
     client, timeout, at = target.client, target.client.config.timeout, clock()
     routes = await each(target.topics, client.route)

@@ -155,7 +155,7 @@ def _escaped(text: str) -> str:
 
 
 def _merged(lag: GroupLag) -> list[QueueLag]:
-    """The rows of a broadcasting group, one a queue."""
+    """The rows of a broadcasting group, one per queue."""
     by_queue: dict[MessageQueue, list[QueueLag]] = {}
     for row in lag.queues:
         by_queue.setdefault(row.queue, []).append(row)

@@ -21,7 +21,7 @@ _maker: UniqueIds | None = None
 
 def process_ids(name_server: str) -> UniqueIds:
     """The maker; the first caller's name server decides which of the host's addresses the ids carry."""
-    global _maker  # noqa: PLW0603 - one a process is the point
+    global _maker  # noqa: PLW0603 - one per process is the point
     with _lock:
         if _maker is None:
             _maker = UniqueIds(own_address(name_server), os.getpid(), secrets.randbits(32))

@@ -1,7 +1,7 @@
 """Is the worker alive? What the event loop leaves behind, and how another thread judges it.
 
-A task on the consumer's loop notes the time, a few times a second. The control port's thread looks at the note: an old
-one means that the loop is stuck, most likely in an asynchronous handler that blocks. A rebalance that has not been
+A task on the consumer's loop notes the time, a few times per second. The control port's thread looks at the note: an
+old one means that the loop is stuck, most likely in an asynchronous handler that blocks. A rebalance that has not been
 round for long, or a task that has ended by itself, one of the consumer's or one of a queue's, means that it will not
 get going again without a restart: the consumer says which (`ended_tasks`, `queue_problems`). Everything else that can
 be wrong (a broker that is gone, a handler that hangs) a restart would not mend, so it is not asked here.

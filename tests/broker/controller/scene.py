@@ -60,7 +60,7 @@ class GroupScene:
         self.client = Client(ClientConfig(broker.name_server))
         self.events: list[Event] = []
         self.sent: list[str] = []
-        self.rate = float(RATE)  # messages a second; 0: none for now
+        self.rate = float(RATE)  # messages per second; 0: none for now
         self.tag: str | None = None  # of the traffic
         self.hot = 0.0  # the share of the traffic that has one key
         self.lag_seconds = 1.0  # between two looks at the lag

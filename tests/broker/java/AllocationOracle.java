@@ -21,7 +21,7 @@ import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsist
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * Answers the requests of `rocketfleet allocate` with Java's own strategies: a JSON object a line in, one a line out.
+ * Answers the requests of `rocketfleet allocate` with Java's own strategies: a JSON object per line in, one per line out.
  *
  * {"result": [[topic, broker, queueId], ...]} (or null, as Java's CONFIG can answer), or {"error": message, "type": class}.
  */

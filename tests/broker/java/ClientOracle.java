@@ -47,7 +47,7 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
  * What mqadmin is made of, kept alive: one line of JSON in (an array of strings, a command and its arguments), one line of JSON out.
- * Running mqadmin itself costs seconds a command, and its output is for people.
+ * Running mqadmin itself costs seconds per command, and its output is for people.
  */
 public class ClientOracle {
     private static final long TIMEOUT = 5000;

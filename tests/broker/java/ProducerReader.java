@@ -12,7 +12,7 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
- * A Java consumer of what our producer sent: nameServer group topic expression count. Prints one line a message, fields
+ * A Java consumer of what our producer sent: nameServer group topic expression count. Prints one line per message, fields
  * separated by tabs: id, queue id, tags, keys, transaction id, body's length, body's SHA-256, properties as name=value;…
  */
 public class ProducerReader {

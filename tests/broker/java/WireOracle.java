@@ -52,7 +52,7 @@ import org.apache.rocketmq.store.config.MessageStoreConfig;
 /**
  * Writes with Java's own classes what the Python codec should read, and reads what it wrote.
  *
- * A JSON object a line in, {"op": name, ...}; one a line out, {"answer": ...} or {"error": text}. Bytes are base64.
+ * A JSON object per line in, {"op": name, ...}; one per line out, {"answer": ...} or {"error": text}. Bytes are base64.
  */
 public class WireOracle {
 

@@ -16,7 +16,7 @@ SAMPLES = 10_000
 Topics = Callable[..., str]
 
 
-@pytest.mark.parametrize("bulk", [False, True], ids=["a call a queue", "all offsets in one call"])
+@pytest.mark.parametrize("bulk", [False, True], ids=["a call per queue", "all offsets in one call"])
 async def test_lag_is_never_negative(
     watch: Watch, make_topic: Topics, make_group: Topics, monkeypatch: pytest.MonkeyPatch, bulk: bool
 ) -> None:

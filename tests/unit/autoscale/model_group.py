@@ -15,7 +15,7 @@ EDGE = 0.04  # a group that is full to within this falls behind so slowly that i
 
 @dataclass
 class ModelGroup:
-    """`per_member` messages a second is what one member does, `downstream` what all of them together can."""
+    """`per_member` messages per second is what one member does, `downstream` what all of them together can."""
 
     policy: Policy
     queues: int = 8
@@ -53,7 +53,7 @@ class ModelGroup:
         return self.per_member * self.queues / -(-self.queues // replicas)
 
     def run(self, seconds: float, rate: float) -> None:
-        """Let time pass with so many messages a second coming in."""
+        """Let time pass with so many messages per second coming in."""
         end = self.now + seconds
         while self.now < end:
             self._second(rate)

@@ -1,6 +1,6 @@
 """`rocketfleet allocate`: ask a strategy by hand, or a thousand times from a script.
 
-One request a line, one answer a line, so that a planned scale-out can be tried out on paper, and so that a test can
+One request per line, one answer per line, so that a planned scale-out can be tried out on paper, and so that a test can
 hold our strategies against Java's. Nothing in a line can stop the command: what is wrong with it is said in its
 answer.
 """

@@ -79,7 +79,7 @@ async def broker_facts(caller: Caller, address: str) -> dict[str, str]:
 
 
 def broker_rows(info: ClusterInfo, facts: Mapping[str, Mapping[str, str]]) -> list[BrokerRow]:
-    """One row a replica, by cluster, broker name and id. Pure."""
+    """One row per replica, by cluster, broker name and id. Pure."""
     rows = []
     for data in info.broker_addr_table.values():
         for number, address in data.broker_addrs.items():

@@ -84,7 +84,7 @@ def same_settings(there: SubscriptionGroupConfig, changes: Mapping[str, object])
 
 
 def group_rows(by_broker: Mapping[str, Mapping[str, SubscriptionGroupConfig]]) -> list[GroupRow]:
-    """One row a group."""
+    """One row per group."""
     rows: dict[str, GroupRow] = {}
     for configs in by_broker.values():
         for name, config in configs.items():
@@ -104,7 +104,7 @@ def group_rows(by_broker: Mapping[str, Mapping[str, SubscriptionGroupConfig]]) -
 
 
 def member_rows(by_broker: Mapping[str, ConsumerConnection]) -> list[MemberRow]:
-    """One row a client, whichever brokers it is connected to."""
+    """One row per client, whichever brokers it is connected to."""
     members = {member.client_id: member for found in by_broker.values() for member in found.connection_set}
     return [
         MemberRow(
@@ -128,7 +128,7 @@ def version_name(number: int) -> str:
 
 
 def queue_rows(rows: Iterable[LagRow], progress: Mapping[MessageQueue, OffsetWrapper]) -> list[QueueRow]:
-    """One row a queue. Of what the broker makes of the group's progress (consume stats) only the time is shown: its
+    """One row per queue. Of what the broker makes of the group's progress (consume stats) only the time is shown: its
     offsets have 0 for "none stored", and its lag counts messages that are gone.
     """
     return [

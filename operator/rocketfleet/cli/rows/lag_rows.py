@@ -42,7 +42,7 @@ class LagTotal(TypedDict):
 
 
 def lag_rows(rows: Iterable[QueueLag], owners: Mapping[MessageQueue, list[str]]) -> list[LagRow]:
-    """One row a queue; in a broadcasting group, one a member and queue."""
+    """One row per queue; in a broadcasting group, one per member and queue."""
     return [
         LagRow(
             topic=row.queue.topic,

@@ -216,7 +216,7 @@ def condition_rows(group: Object, now: float) -> list[dict[str, object]]:
 
 
 def pod_rows(group: Object, pods: Iterable[Object], now: float) -> list[PodRow]:
-    """One row a member: the group's pods by ordinal, then guests."""
+    """One row per member: the group's pods by ordinal, then guests."""
     told = parts(group, "status", "members")
     by_pod: dict[str, list[Object]] = {}
     for member in told:

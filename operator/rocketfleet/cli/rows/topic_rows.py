@@ -86,7 +86,7 @@ def same_settings(there: TopicConfig, wanted: TopicConfig) -> bool:
 
 
 def list_rows(by_broker: Mapping[str, Mapping[str, TopicConfig]], reserved: Collection[str]) -> list[TopicRow]:
-    """One row a topic, its queues summed over the brokers."""
+    """One row per topic, its queues summed over the brokers."""
     rows: dict[str, TopicRow] = {}
     for configs in by_broker.values():
         for name, config in configs.items():
@@ -104,7 +104,7 @@ def list_rows(by_broker: Mapping[str, Mapping[str, TopicConfig]], reserved: Coll
 
 
 def queue_rows(by_broker: Mapping[str, TopicStatsTable]) -> list[QueueRow]:
-    """One row a queue. What is between its ends is there; whether anybody consumed it is another question."""
+    """One row per queue. What is between its ends is there; whether anybody consumed it is another question."""
     offsets = {queue: offset for stats in by_broker.values() for queue, offset in stats.offset_table.items()}
     return [
         QueueRow(
@@ -120,7 +120,7 @@ def queue_rows(by_broker: Mapping[str, TopicStatsTable]) -> list[QueueRow]:
 
 
 def route_rows(route: TopicRouteData) -> list[RouteRow]:
-    """One row a broker; addresses with their broker ids, of which 0 is the master."""
+    """One row per broker; addresses with their broker ids, of which 0 is the master."""
     brokers = {data.broker_name: data for data in route.broker_datas}
     rows = []
     for data in sorted(route.queue_datas, key=lambda data: data.broker_name):

@@ -145,7 +145,7 @@ def line_of(group: ConsumerGroup, troubles: Troubles | None = None) -> str:
 def table_of(
     groups: Iterable[ConsumerGroup], lags: Mapping[GroupKey, int | None], troubles: Troubles | None = None
 ) -> Table:
-    """All groups, a row a member."""
+    """All groups, a row per member."""
     from rich.table import Table
     from rich.text import Text
 

@@ -13,7 +13,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Redraws one line, at most ten times a second; what is said in between stands above it."""
+    """Redraws one line, at most ten times per second; what is said in between stands above it."""
 
     def __init__(
         self,

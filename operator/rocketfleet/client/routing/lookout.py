@@ -16,7 +16,7 @@ client as a whole:
 - Only what a look finds makes other topics ask: when a topic's route has lost a broker, a few others that name it are
   asked for, and so on while they confirm it; when one has it again, those that have lost it are asked for.
 - All of that together is at most `A_WINDOW` topics in each `WINDOW` seconds, and half of it for looks.
-- A broker that comes and goes is looked at and connected to about once a second. One that is back is looked at for up
+- A broker that comes and goes is looked at and connected to about once per second. One that is back is looked at for up
   to `BELIEVED` seconds more, while there are topics whose routes have lost it.
 - A broker that no route says the master of is looked for `KEPT` seconds long, and tried at its last address `BELIEVED`
   seconds long.

@@ -13,7 +13,7 @@ Window = ProcessQueue[ReceivedMessage]
 
 
 class Lane:
-    """`waiting` belongs to the workers: whether the lane stands in their line. A lane stands in it at most once."""
+    """`waiting` belongs to the workers: whether the lane is queued for one of them. It is queued at most once."""
 
     __slots__ = ("again", "consumed_at", "moved", "queue", "uncommitted", "waiting", "window")
 

@@ -1,4 +1,4 @@
-"""Orderly consumption: one flow of messages a queue, in the order of their offsets.
+"""Orderly consumption: one flow of messages per queue, in the order of their offsets.
 
 A lane is served by one worker at a time, for at most a minute in one turn, so that a full queue does not keep a
 worker from the others. A message that fails stays where it is: the queue pauses (`suspend_current_queue_time`, or
@@ -87,7 +87,7 @@ class OrderlyConsumption:
         self._tally = tally
         self._turn_seconds = timings.turn
         self._loop = asyncio.get_running_loop()
-        # The common case, one message a call and every success a commit, has a turn of its own.
+        # The common case, one message per call and every success a commit, has a turn of its own.
         self._plain = settings.auto_commit and not handler.takes_batch
         self._pace = Pace()
         self._verdicts = Verdicts(handler, settings)
@@ -260,7 +260,7 @@ class OrderlyConsumption:
         return None
 
     def _plain_turn(self, lane: Lane) -> _Turn:
-        """Serve the lane for a while: one message a call, and what is handled may be committed."""
+        """Serve the lane for a while: one message per call, and what is handled may be committed."""
         run = lane.window.take(RUN_LENGTH)
         try:
             while run is not None:

@@ -8,7 +8,7 @@ only what was in flight.
 Four decisions make this cheap and right:
 
 - The unit of hand-out is the *run*, not the message: a consecutive slice of the buffer that one worker handles front
-  to back. How much of it is finished is one integer, and the bookkeeping is paid once a run. With a handler that does
+  to back. How much of it is finished is one integer, and the bookkeeping is paid once per run. With a handler that does
   nothing a run is hundreds of messages; with a slow one it is a single message. Java keeps a sorted tree of messages
   for this.
 - A run's messages that are not begun are an iterator, and beginning one is `next`, which the interpreter does in one

@@ -55,6 +55,6 @@ class Ticker:
                 self._look()
                 self._failing = False
             except Exception:
-                if not self._failing:  # it may fail every time, and that is many times a second
+                if not self._failing:  # it may fail every time, and that is many times per second
                     _log.exception("%s failed; this is a bug in the consumer. It goes on", self._name)
                 self._failing = True

@@ -1,7 +1,7 @@
 """Asking the brokers for locks: again and again for queues that are wanted, in time for those that are owned.
 
 A wanted queue is asked for every 200 ms, because the owner before gives it back as soon as its last message is done,
-and a second of nobody owning a queue is a second of lag. One request a broker carries all its queues, and there is
+and a second of nobody owning a queue is a second of lag. One request per broker carries all its queues, and there is
 one request at a time to each broker, so a slow broker delays nobody else's queues.
 
 A lock that is refused may belong to a member that is no longer there: killed, it gave nothing back, and the broker
@@ -177,7 +177,7 @@ class LockKeeper:
             _log.debug("no locks from %s: %s", broker, error)
             return
         except RocketMQError as error:
-            level = logging.DEBUG if broker in self._in_trouble else logging.WARNING  # it is asked five times a second
+            level = logging.DEBUG if broker in self._in_trouble else logging.WARNING  # asked five times per second
             _log.log(level, "no locks from %s, asking again: %s", broker, error)
             self._in_trouble.add(broker)
             return

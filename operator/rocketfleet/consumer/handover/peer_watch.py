@@ -7,7 +7,7 @@ second is the first, and says nothing either. A suspect's watcher asks for the l
 are out, and takes care of the queues until the member answers again, or leaves the list and its queues are allocated to
 others anyway. The lock decides; a member that is only slow to answer keeps renewing its locks and loses nothing.
 
-One question every twenty seconds a member is all this costs.
+One question per member every twenty seconds is all this costs.
 """
 
 from collections.abc import Collection, Iterator

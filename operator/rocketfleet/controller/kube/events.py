@@ -1,6 +1,6 @@
 """Events for people, as few as tell the story.
 
-A pass may say the same thing four times a second while it waits, or say it with another number each time. So the same
+A pass may say the same thing four times per second while it waits, or say it with another number each time. So the same
 sentence about the same object or pod is told once in five minutes, and of one reason only so many in a row. An
 event that cannot be written is lost; nothing waits for it.
 """

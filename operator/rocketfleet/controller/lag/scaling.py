@@ -1,4 +1,4 @@
-"""Between the manifest, the figures of the lag and the autoscaler: what each calls the others' things. Pure."""
+"""Translates between the manifest, the figures of the lag and the autoscaler. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

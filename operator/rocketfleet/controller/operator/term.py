@@ -44,7 +44,7 @@ class Term(Reconciles, Protocol):
 
 
 class ReconcilerTerm:
-    """The real one."""
+    """With a reconciler, the lag of all groups and its history."""
 
     def __init__(
         self,

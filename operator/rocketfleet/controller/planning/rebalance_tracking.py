@@ -27,7 +27,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Rebalanced:
-    """One that is over."""
+    """A completed rebalance."""
 
     reason: str
     moved: int | None  # None: nobody saw how it was before, as an operator that took over in the middle of it

@@ -72,7 +72,7 @@ class Observation:
 
 @dataclass(slots=True)
 class _AtBrokers:
-    """What the brokers say. Each field is what it is when nobody answers."""
+    """What the brokers say. Defaults describe a cluster that did not answer."""
 
     access: GroupAccess | None = None
     reachable: bool | None = False

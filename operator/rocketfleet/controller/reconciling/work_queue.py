@@ -3,7 +3,7 @@
 `Schedule` decides and knows no tasks: for each key it holds the moment when it is due, and nothing else. Waking a key
 again only ever moves that moment forward, so a thousand events make one pass. A key that is woken while it is worked
 on becomes due again when that pass is over: what woke it may have come too late for the pass to see. Keys are taken in
-the order in which they became due; one that wakes itself four times a second stands behind all that waited before it.
+the order in which they became due; one that wakes itself four times per second stands behind all that waited before it.
 
 After an error a key waits, longer each time, with jitter. A wake-up still cuts that short, because a corrected manifest
 should not wait a minute for its turn, but never below `RETRY_FLOOR`: a pass that fails and writes as it fails would

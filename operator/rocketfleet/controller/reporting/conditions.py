@@ -78,8 +78,8 @@ def verdicts_of(
     *,
     refused: bool = False,
 ) -> dict[ConditionType, Verdict]:
-    """Every condition. `now` only decides whether a drain or a start is late; of the lag others have judged. `trouble`
-    is what could not be done, `refused`: because the brokers did not allow it.
+    """Every condition. `now` only decides whether a drain or a start is late; the verdict on the lag comes from outside
+    (`lag`). `trouble` is what could not be done, `refused`: because the brokers did not allow it.
     """
     reachable = _broker_reachable(snapshot, broker_trouble)
     balanced = _balanced(group, snapshot)

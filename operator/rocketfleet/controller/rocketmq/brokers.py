@@ -77,8 +77,8 @@ class BrokerAccess(Protocol):
 
 
 class Brokers:
-    """The clients. Who holds which is known here and not with each group's state: one client is closed when the last of
-    all its groups lets go. An object that was made again holds what the one before it held.
+    """Shared clients, one per connection. Who holds which is known here and not with each group's state: a client is
+    closed when the last of all its groups lets go. An object that was made again holds what the one before it held.
     """
 
     def __init__(self, make: Callable[[ClientConfig], Client] = Client) -> None:

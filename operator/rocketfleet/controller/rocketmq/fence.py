@@ -1,5 +1,5 @@
 """Brokers are written only while this operator leads: every request that changes something asks for the same permission
-as a write to Kubernetes does (kube/leader.py), and is given up before the term can end.
+as a write to Kubernetes does (operator/leader.py), and is given up before the term can end.
 
 A leader that was frozen wakes up with a decision in its hands: "this queue has no offset", "nobody is in the group". By
 then another leads and the group has moved on. So it is not enough that a pass began while we led.

@@ -66,7 +66,7 @@ def _rows(
     before: GroupLag | None,
     owners: Mapping[MessageQueue, str],
 ) -> Iterator[QueueLag]:
-    """One row a queue. Queues of one topic and broker follow each other, and are looked up together."""
+    """One row per queue. Queues of one topic and broker follow each other, and are looked up together."""
     last: dict[MessageQueue, QueueLag] | None = None
     begun = _begun(target, readings, before)
     for (topic, broker), them in groupby(queues, key=lambda queue: queue[:2]):

@@ -2,20 +2,20 @@
 
 Theory. Four questions, in this order, so that an end is never older than the offset it is compared with:
 
-1. Where are the groups? One call gives the offsets of every group of a broker (GET_ALL_CONSUMER_OFFSET), a call a queue
-   gives one of them (QUERY_CONSUMER_OFFSET). On a broker with 2,000 groups and 16,000 offsets the one took 20 ms and
-   0.2 MB, the others 2 s. But the one costs what the broker holds and the others what we watch: for a handful of groups
-   on a broker that serves a whole company, the others are cheaper (`prefers_bulk`). A broker that refuses the one call
-   (rights) is asked queue by queue. Not used are the consume stats of a group (GET_CONSUME_STATS): the broker searches
-   its whole table for each group, says nothing of smallest offsets, reads the end before the offset, and shows 0 for
-   "none".
-2. Where do the queues end? A call a topic (GET_TOPIC_STATS_INFO), however many groups share it.
+1. Where are the groups? One call gives the offsets of every group of a broker (GET_ALL_CONSUMER_OFFSET), a call per
+   queue gives one of them (QUERY_CONSUMER_OFFSET). On a broker with 2,000 groups and 16,000 offsets the one took 20 ms
+   and 0.2 MB, the others 2 s. But the one costs what the broker holds and the others what we watch: for a handful of
+   groups on a broker that serves a whole company, the others are cheaper (`prefers_bulk`). A broker that refuses the
+   one call (rights) is asked queue by queue. Not used are the consume stats of a group (GET_CONSUME_STATS): the broker
+   searches its whole table for each group, says nothing of smallest offsets, reads the end before the offset, and shows
+   0 for "none".
+2. Where do the queues end? A call per topic (GET_TOPIC_STATS_INFO), however many groups share it.
 3. How old is the next message? A call for a group and topic (QUERY_CONSUME_TIME_SPAN): the broker looks the store time
    up at the group's offset, for all queues at once, and answers with an age, by its own clock. It is asked only where
    there is lag, and only when the offset has moved since it was asked last; while it stands still the same message is
    the next one. What does not fit into one sweep waits for the next, whoever has waited longest first.
-4. Who is in the group? A call a group (GET_CONSUMER_LIST_BY_GROUP). Members are known to every broker of their topics,
-   so one is asked.
+4. Who is in the group? A call per group (GET_CONSUMER_LIST_BY_GROUP). Members are known to every broker of their
+   topics, so one is asked.
 
 Calls are made side by side, a bounded number at once. The reading is filled as answers come: whoever gives up on a slow
 broker has what it said so far. Once a broker fails to answer, it is left alone until the next sweep. What it refuses is

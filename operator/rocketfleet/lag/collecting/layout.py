@@ -103,7 +103,7 @@ class Cluster:
         return [*target.topics, *self._retry_topics(target), *([dead] if dead in names else ())]
 
     def _retry_topics(self, target: Target) -> list[str]:
-        """Those there are, by pulling (one a group) and by popping (one a topic, in two spellings)."""
+        """Those there are, by pulling (one per group) and by popping (one per topic, in two spellings)."""
         retry = RETRY_PREFIX + target.group
         spelt = (retry, *(f"{retry}{mark}{topic}" for topic in target.topics for mark in "_+"))
         names = self.names or frozenset()

@@ -1,4 +1,4 @@
-"""Keeping what was seen, for whoever asks later: a sample a queue and look, to a RocketMQ topic or to Parquet files.
+"""Keeping what was seen, for whoever asks later: a sample per queue and look, to a RocketMQ topic or to Parquet files.
 
 | field | in JSON lines | in Parquet |
 |---|---|---|

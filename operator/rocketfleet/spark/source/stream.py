@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-LOOK_AGAIN: Final = 0.2  # seconds: an idle query asks a hundred times a second, and the broker need not hear of it
+LOOK_AGAIN: Final = 0.2  # seconds: an idle query asks a hundred times per second, and the broker need not hear of it
 ROUTES_AGAIN: Final = 5.0  # seconds after which new queues are looked for
 TRY_AGAIN: Final = 1.0  # seconds for which a cluster in trouble is left alone
 COMMIT_AGAIN: Final = 5.0  # seconds after which a failed write-back is tried again

@@ -11,7 +11,7 @@ from rocketfleet.wire.command import Command, reply_to
 
 
 class Broker:
-    """Fails with these codes, one a call, then answers."""
+    """Fails with these codes, one per call, then answers."""
 
     def __init__(self, *failures: ResponseCode) -> None:
         self._failures = list(failures)

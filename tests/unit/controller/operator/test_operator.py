@@ -22,7 +22,7 @@ LIMIT = 40.0
 
 
 class Recorder:
-    """A term that creates one pod a group and notes what it saw."""
+    """A term that creates one pod per group and notes what it saw."""
 
     def __init__(self, backend: KubeBackend) -> None:
         self.backend = backend

@@ -69,7 +69,7 @@ def test_whoever_only_waits_has_not_recovered() -> None:
 
 
 def test_a_group_that_cannot_be_asked_is_failing_by_what_comes_back() -> None:
-    """Somebody's own consumer: 10 messages a look, each of which comes back some time later."""
+    """Somebody's own consumer: 10 messages per look, each of which comes back some time later."""
     looks = [
         at(number, number * 10, retry_end=max(0, number - 1) * 10, retry_done=max(0, number - 1) * 10, dlq_end=0)
         for number in range(7)

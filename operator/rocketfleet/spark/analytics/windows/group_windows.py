@@ -54,7 +54,7 @@ def group_windows(queues: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _whole(queues: DataFrame) -> DataFrame:
-    """One row a window and queue."""
+    """One row per window and queue."""
     from pyspark.sql import functions as f
 
     # The earliest lag and the latest, and of the same time the larger: members of a broadcasting group are all seen at

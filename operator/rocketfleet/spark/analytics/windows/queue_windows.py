@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WIDTH: Final = 300
-"""Seconds: five samples of a queue, at the operator's one a minute."""
+"""Seconds: five samples of a queue, at the operator's one per minute."""
 DELAY: Final = 900
 """Seconds that a stream waits for samples that are late."""
 QUEUE: Final = ("cluster", "group", "topic", "broker", "queue")
