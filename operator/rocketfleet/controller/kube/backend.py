@@ -112,8 +112,8 @@ class KubeBackend:
         if not self._token_ready(group):
             await self._ensure_token(group)
 
-    async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
-        return self._budgets.limited(group, keep)
+    async def evictions_kept(self, group: ConsumerGroup) -> int | None:
+        return self._budgets.kept(group)
 
     async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None:
         await self._budgets.limit(group, keep)

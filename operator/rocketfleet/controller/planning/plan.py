@@ -54,7 +54,7 @@ from rocketfleet.controller.planning.drain import (
     give_up,
     unsafe_queues,
 )
-from rocketfleet.controller.planning.snapshot import Phase, Pod, Snapshot
+from rocketfleet.controller.planning.snapshot import Evictions, Phase, Pod, Snapshot
 from rocketfleet.controller.planning.stuck import STUCK_AFTER, remove_stuck
 from rocketfleet.controller.planning.update import SETTLE_LIMIT, replace_outdated, shuts_out, wanted_now
 from rocketfleet.controller.planning.wanted import balanced, desired_replicas, kept_through_evictions, shares_queues
@@ -100,8 +100,9 @@ def _plan(group: ConsumerGroup, snapshot: Snapshot, now: float) -> Iterator[Acti
         yield PrepareGroup()  # running pods go on as they are meanwhile; only new ones wait
     if runs and not snapshot.objects:
         yield EnsureObjects()
-    if runs and not snapshot.budget:
-        yield LimitEvictions(kept_through_evictions(group, snapshot))
+    keep = kept_through_evictions(group, snapshot)
+    if runs and snapshot.budget not in (keep, Evictions.NONE):
+        yield LimitEvictions(keep)
 
     wanted = wanted_now(group, snapshot, now)
     late = deletion_late(group, snapshot, now)
