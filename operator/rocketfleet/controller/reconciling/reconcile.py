@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rocketfleet.api.consumer_group import ConsumerGroup
@@ -26,7 +27,13 @@ from rocketfleet.controller.planning import rebalance_tracking
 from rocketfleet.controller.planning.actions import Action, Emit, Event, Reason, RequestDrain, TellMembers
 from rocketfleet.controller.planning.plan import plan
 from rocketfleet.controller.planning.snapshot import Snapshot
-from rocketfleet.controller.planning.wanted import balanced, desired_replicas, limited_by_queues, shares_queues
+from rocketfleet.controller.planning.wanted import (
+    balanced,
+    desired_replicas,
+    limited_by_queues,
+    ready_replicas,
+    shares_queues,
+)
 from rocketfleet.controller.reconciling.apply import Applier
 from rocketfleet.controller.reconciling.backend import Backend, BackendError
 from rocketfleet.controller.reconciling.group_state import Asking, Counts, GroupState
@@ -107,9 +114,7 @@ class Reconciler:
         for failure in failures:
             _log.warning("%s: %s", "/".join(group.key), failure)
         state.tracked.last_desired = desired_replicas(group, snapshot)
-        state.tracked.ready = _able(snapshot, state.tracked.last_desired)
-        if self._lag is not None:
-            self._lag.note_replicas(group.key, state.tracked.last_desired, state.tracked.ready)
+        state.tracked.ready = ready_replicas(group, snapshot)
         events = self._track(group, observation, state, now)
         await self._show(group, observation, state, failures, events, view)
         return self._pause(group, observation, state, actions, failures, now)
@@ -267,7 +272,8 @@ class Reconciler:
         try:
             for event in events:
                 await self._backend.emit(group, event)
-            await self._tell_of_lag(group)
+            if self._lag is not None:
+                await self._lag.tell(group.key, partial(self._backend.emit, group))
             groups = 1 if self._lag is None else len(self._lag)
             if statuses.differs(before, status, group.spec.autoscaling, groups):
                 await self._backend.write_status(group, as_json(status))
@@ -275,13 +281,6 @@ class Reconciler:
         except BackendError as error:
             state.tracked.troubled = True
             _log.warning("%s: %s", "/".join(group.key), error)
-
-    async def _tell_of_lag(self, group: ConsumerGroup) -> None:
-        """What came up since the last pass. What cannot be told now is told in the next."""
-        for event in [] if self._lag is None else self._lag.events(group.key):
-            await self._backend.emit(group, event)
-            assert self._lag is not None
-            self._lag.told(group.key, 1)
 
     # -- when to look again -------------------------------------------------------------------------------------------
 
@@ -322,11 +321,6 @@ def at_rest(group: ConsumerGroup, observation: Observation, state: GroupState, a
     if state.tracked.tracking.since is not None and shares_queues(group):
         return False  # a rebalance is under way
     return not snapshot.pods or balanced(group, snapshot)
-
-
-def _able(snapshot: Snapshot, desired: int) -> int:
-    """Pods that do the group's work: an update's extra one, and those on their way out, are not counted on."""
-    return sum(pod.ready and not pod.leaving and pod.ordinal < desired for pod in snapshot.pods)
 
 
 def as_json(status: ConsumerGroupStatus) -> dict[str, Any]:
