@@ -114,7 +114,7 @@ def client_id(pod: Pod) -> str:
 class StageBackend:
     """A Backend."""
 
-    term = None  # always allowed to write
+    guard = None  # always allowed to write
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

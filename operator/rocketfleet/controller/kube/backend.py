@@ -51,7 +51,7 @@ from rocketfleet.controller.resources.pod import (
 )
 from rocketfleet.controller.resources.shared_settings import encode
 from rocketfleet.controller.rocketmq.allowed_hosts import ANY_HOST, AllowedHosts
-from rocketfleet.controller.rocketmq.fence import Term
+from rocketfleet.controller.rocketmq.fence import WriteGuard
 
 TOKEN_FRESH = 300.0  # seconds: the Secret is our own, and nobody else has a reason to change it
 TOKEN_BYTES = 32
@@ -90,9 +90,9 @@ class KubeBackend:
         self._token_of: dict[Key, str] = {}
 
     @property
-    def term(self) -> Term | None:
-        """The leadership that every write asks."""
-        return self._api.term
+    def guard(self) -> WriteGuard | None:
+        """Who is asked before each write."""
+        return self._api.guard
 
     def close(self) -> None:
         self._connections.close()

@@ -50,7 +50,7 @@ class ReconcilerTerm:
     def __init__(
         self, backend: KubeBackend, wake: Callable[[Key], None], defaults: Defaults, lag: LagOptions, metrics: Metrics
     ) -> None:
-        self._brokers = Brokers(lambda config: fenced_client(config, backend.term))
+        self._brokers = Brokers(lambda config: fenced_client(config, backend.guard))
         self._history = LagHistory(lag.history) if lag.history.wanted else None
         self._monitor = LagMonitor(interval=lag.interval, keeper=self._history)
         self._lag = LagWatch(self._monitor, lag.interval, wake, time.time)

@@ -27,7 +27,7 @@ from rocketfleet.controller.rocketmq.allowed_hosts import allowed_hosts
 from rocketfleet.worker.configuration.setting_table import OnTimeout
 
 
-class Term:
+class Guard:
     def __init__(self) -> None:
         self.acts = True
 
@@ -41,9 +41,9 @@ class Term:
 class Setup:
     def __init__(self, server: KubeServer) -> None:
         self.server = server
-        self.term = Term()
+        self.guard = Guard()
         self.now = 0.0
-        self.api = KubeApi(server.client(), self.term)
+        self.api = KubeApi(server.client(), self.guard)
         self.view = KubeView(self.api)
         self.told: list[Event] = []
         self.backend = KubeBackend(
@@ -303,7 +303,7 @@ class TestPods:
     async def test_who_does_not_lead_writes_nothing(self, setup: Setup) -> None:
         group = await ready(setup)
         before = len(setup.server.writes())
-        setup.term.acts = False
+        setup.guard.acts = False
         with pytest.raises(NotLeading):
             await setup.backend.create_pod(group, 0, "r1")
         with pytest.raises(NotLeading):

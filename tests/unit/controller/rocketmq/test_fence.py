@@ -128,7 +128,7 @@ def test_what_changes_something_is_not_among_the_reads() -> None:
 
 async def test_the_brokers_of_a_term_are_fenced_and_those_without_a_term_are_not() -> None:
     class Leader(StageBackend):
-        term = Leading()  # type: ignore[assignment]
+        guard = Leading()  # type: ignore[assignment]
 
     group = group_of()
     for backend, kind in ((Leader(Stage(group)), FencedRemoting), (StageBackend(Stage(group)), None)):
