@@ -7,14 +7,12 @@ is carried over but what stands in the cluster.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.view import Key
 from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.operator.group_metrics import rendered
-from rocketfleet.controller.operator.group_pass import Reconciles
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.reconciling.reconcile import Reconciler
 from rocketfleet.controller.resources.pod import Defaults
@@ -34,18 +32,8 @@ class LagOptions:
     history: HistoryOptions = field(default_factory=HistoryOptions)
 
 
-class Term(Reconciles, Protocol):
+class Term:
     """What does the work while we lead."""
-
-    def metrics(self) -> bytes:
-        """What Prometheus sees of the groups."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-class ReconcilerTerm:
-    """The real one."""
 
     def __init__(
         self, backend: KubeBackend, wake: Callable[[Key], None], defaults: Defaults, lag: LagOptions, metrics: Metrics
@@ -76,6 +64,7 @@ class ReconcilerTerm:
         return self._reconciler.troubled(key)
 
     def metrics(self) -> bytes:
+        """What Prometheus sees of the groups."""
         return rendered(self._reconciler.counts(), self._reconciler.conditions()) + self._lag_metrics.render()
 
     async def close(self) -> None:

@@ -38,7 +38,8 @@ class Passes:
             told=self.told.append,
         )
         self.run = GroupPass(self.view, self.backend, lambda: True, lambda: 1_700_000_000.0)
-        self.run.reconciler = self
+        term: Any = self
+        self.run.begin_term(term)
         self.groups: list[ConsumerGroup] = []
 
     async def reconcile(self, group: ConsumerGroup) -> float:

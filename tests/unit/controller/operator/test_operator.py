@@ -74,7 +74,7 @@ class Running:
         self.stop = asyncio.Event()
         self.task = asyncio.create_task(self.operator.run(self.stop), name=f"operator {name}")
 
-    def _make(self, backend: KubeBackend, wake: Callable[[Key], None], _: Metrics) -> Recorder:
+    def _make(self, backend: KubeBackend, wake: Callable[[Key], None], _: Metrics) -> Any:
         self.terms.append(Recorder(backend))
         return self.terms[-1]
 

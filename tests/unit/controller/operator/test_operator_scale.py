@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import Any
 
 from tests.support.waiting import until
 from tests.unit.controller.kube_objects import manifest
@@ -87,7 +88,7 @@ class Counted(Reconciler):
 
 
 async def test_a_thousand_suspended_groups_at_rest_cause_no_calls() -> None:
-    def make_term(backend: KubeBackend, wake: Callable[[Key], None], _: Metrics) -> Counted:
+    def make_term(backend: KubeBackend, wake: Callable[[Key], None], _: Metrics) -> Any:
         return Counted(backend, QuietBrokers(), defaults=Defaults("image"), wake=wake)
 
     async with running() as server:

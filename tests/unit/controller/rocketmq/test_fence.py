@@ -14,7 +14,7 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import GroupNotExist, RequestTimeout
 from rocketfleet.client.requests import broker_groups, broker_locks, broker_offsets, broker_topics
 from rocketfleet.controller.operator.metrics import Metrics
-from rocketfleet.controller.operator.term import LagOptions, ReconcilerTerm
+from rocketfleet.controller.operator.term import LagOptions, Term
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.controller.rocketmq.fence import READS, FencedRemoting, TermOver, fenced_client
 from rocketfleet.wire.bodies import SubscriptionGroupConfig, TopicConfig
@@ -132,7 +132,7 @@ async def test_the_brokers_of_a_term_are_fenced_and_those_without_a_term_are_not
 
     group = group_of()
     for backend, kind in ((Leader(Stage(group)), FencedRemoting), (StageBackend(Stage(group)), None)):
-        term = ReconcilerTerm(backend, lambda key: None, Defaults("image"), LagOptions(), Metrics())  # type: ignore[arg-type]
+        term = Term(backend, lambda key: None, Defaults("image"), LagOptions(), Metrics())  # type: ignore[arg-type]
         access = await term._brokers.of(group, ClientConfig("127.0.0.1:9876"))
         assert isinstance(access.client, Client)
         assert isinstance(access.client.remoting, FencedRemoting) is (kind is not None)
