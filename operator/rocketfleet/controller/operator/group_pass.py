@@ -20,6 +20,7 @@ from rocketfleet.controller.kube.view import Key, KubeView
 from rocketfleet.controller.operator.rivals import Rivals
 from rocketfleet.controller.operator.term import Term
 from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.reporting.status import differs, invalid_status
 
 RESYNC = 30.0  # seconds after which every group is looked at, whatever has been heard of it
@@ -54,8 +55,8 @@ class GroupPass:
         self._term = None
         self._rivals.clear()
 
-    async def __call__(self, key: Key) -> float | None:
-        """Seconds until the next look; None: when something happens."""
+    async def __call__(self, key: Key) -> Requeue | None:
+        """When to look again; None: when something happens."""
         term = self._term
         if term is None or not self._may_act():
             return None
@@ -70,17 +71,17 @@ class GroupPass:
             group, unknown = read_stored_object(raw)
         except ManifestError as error:
             await self._say_invalid(raw, error)
-            return RESYNC
+            return Requeue(RESYNC)
         if unknown:
             await self._say_unknown(group, unknown)
         if await self._left_to_another(key, group, raw):
             await term.forget(key)
-            return RESYNC
+            return Requeue(RESYNC)
         try:
             again = await term.reconcile(group)
         except NotLeading:
             return None
-        return min(max(again, SHORTEST), RESYNC)
+        return Requeue(min(max(again.after, SHORTEST), RESYNC))
 
     async def _say_unknown(self, group: ConsumerGroup, unknown: Sequence[str]) -> None:
         told = (group.metadata.uid, group.metadata.generation)

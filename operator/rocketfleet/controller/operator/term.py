@@ -15,6 +15,7 @@ from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.operator.group_metrics import rendered
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.reconciling.reconcile import Reconciler
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.controller.rocketmq.brokers import Brokers
 from rocketfleet.controller.rocketmq.fence import fenced_client
@@ -54,7 +55,7 @@ class Term:
         self._lag_metrics = LagMetrics(self._monitor, per_queue=lag.per_queue)
         self._lag.start()
 
-    async def reconcile(self, group: ConsumerGroup) -> float:
+    async def reconcile(self, group: ConsumerGroup) -> Requeue:
         return await self._reconciler.reconcile(group)
 
     async def forget(self, key: Key) -> None:

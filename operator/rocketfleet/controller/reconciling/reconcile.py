@@ -39,6 +39,7 @@ from rocketfleet.controller.reconciling.backend import Backend, BackendError
 from rocketfleet.controller.reconciling.group_state import Asking, Counts, GroupState
 from rocketfleet.controller.reconciling.observe import Observation, Observer
 from rocketfleet.controller.reconciling.rolling_budget import RollingBudget
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
 from rocketfleet.controller.reporting import status as statuses
 from rocketfleet.controller.reporting.conditions import MEMBERS_DIFFER, limited_text, subscriptions_verdict
@@ -88,8 +89,8 @@ class Reconciler:
         self._applier = Applier(backend, workers, wake, clock, ticks, drained)
         self._states: dict[Key, GroupState] = {}
 
-    async def reconcile(self, group: ConsumerGroup) -> float:
-        """One pass. Returns the seconds until the next look is due."""
+    async def reconcile(self, group: ConsumerGroup) -> Requeue:
+        """One pass. Says when the next look is due."""
         state = await self._state(group)
         requested = group.metadata.annotations.get(REBALANCE_REQUESTED)
         if requested != state.tracked.requested:
@@ -102,7 +103,7 @@ class Reconciler:
             state.tracked.failures += 1
             state.tracked.troubled = True
             _log.warning("%s: %s", "/".join(group.key), error)
-            return min(LONGEST_PAUSE, 2.0 ** min(state.tracked.failures, 10))
+            return Requeue(min(LONGEST_PAUSE, 2.0 ** min(state.tracked.failures, 10)))
         state.take_in(observation.observed)
         view = self._lag_of(group, observation, state, wall)
         may_roll = self._may_roll(group, observation.snapshot)
@@ -117,7 +118,7 @@ class Reconciler:
         state.tracked.ready = ready_replicas(group, snapshot)
         events = self._track(group, observation, state, now)
         await self._show(group, observation, state, failures, events, view)
-        return self._pause(group, observation, state, actions, failures, now)
+        return Requeue(self._pause(group, observation, state, actions, failures, now))
 
     async def forget(self, key: Key) -> None:
         """The object is gone, or no longer ours."""

@@ -15,6 +15,7 @@ from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.view import Key, KubeView
 from rocketfleet.controller.operator.group_pass import GroupPass
 from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.resources.pod import Defaults
 
 ORDERS = ("default", "orders")
@@ -42,9 +43,9 @@ class Passes:
         self.run.begin_term(term)
         self.groups: list[ConsumerGroup] = []
 
-    async def reconcile(self, group: ConsumerGroup) -> float:
+    async def reconcile(self, group: ConsumerGroup) -> Requeue:
         self.groups.append(group)
-        return 30.0
+        return Requeue(30.0)
 
     async def forget(self, key: Key) -> None: ...
 

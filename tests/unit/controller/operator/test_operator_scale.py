@@ -17,6 +17,7 @@ from rocketfleet.controller.operator.operator import Operator, Options
 from rocketfleet.controller.planning.preparation import Preparation, Standing
 from rocketfleet.controller.planning.snapshot import Ownership
 from rocketfleet.controller.reconciling.reconcile import Reconciler
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.controller.rocketmq.brokers import Members
 from rocketfleet.controller.rocketmq.group_preparation import Prepared
@@ -79,7 +80,7 @@ def statuses(server: KubeServer) -> int:
 class Counted(Reconciler):
     passes = 0
 
-    async def reconcile(self, group: ConsumerGroup) -> float:
+    async def reconcile(self, group: ConsumerGroup) -> Requeue:
         Counted.passes += 1
         return await super().reconcile(group)
 

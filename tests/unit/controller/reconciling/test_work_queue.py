@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketfleet.controller.reconciling.work_queue import RETRIES, RETRY_FLOOR, SETTLE, Schedule, WorkQueue
+from rocketfleet.controller.reconciling.work_queue import RETRIES, RETRY_FLOOR, SETTLE, Requeue, Schedule, WorkQueue
 
 LIMIT = 20.0
 
@@ -193,7 +193,7 @@ class TestWorkQueue:
         seen: dict[str, int] = {}
         finished = asyncio.Event()
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             nonlocal most
             assert key not in under_way
             under_way.append(key)
@@ -220,7 +220,7 @@ class TestWorkQueue:
         outcomes: list[bool] = []
         finished = asyncio.Event()
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             if not outcomes:
                 raise ValueError("not this time")
             finished.set()
@@ -239,7 +239,7 @@ class TestWorkQueue:
         others = asyncio.Event()
         cut = asyncio.Event()
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             if key == "other":
                 others.set()
                 return None
@@ -262,11 +262,11 @@ class TestWorkQueue:
         began, go_on = asyncio.Event(), asyncio.Event()
         done: list[str] = []
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             began.set()
             await go_on.wait()
             done.append(key)
-            return 0.0
+            return Requeue(0.0)
 
         queue: WorkQueue[str] = WorkQueue(work, workers=1)
         queue.wake("a")
@@ -288,7 +288,7 @@ class TestWorkQueue:
         began = asyncio.Event()
         count = 0
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             nonlocal count
             count += 1
             began.set()
