@@ -95,7 +95,7 @@ class Reconciler:
         requested = group.metadata.annotations.get(REBALANCE_REQUESTED)
         if requested != state.tracked.requested:
             state.tracked.requested = requested
-            state.applied.tell_again()
+            self._applier.tell_again(state.applied)
         now, wall = self._ticks(), self._clock()
         try:
             observation = await self._observer.look(group, state, now, wall)
@@ -104,7 +104,7 @@ class Reconciler:
             state.tracked.troubled = True
             _log.warning("%s: %s", "/".join(group.key), error)
             return Requeue(min(LONGEST_PAUSE, 2.0 ** min(state.tracked.failures, 10)))
-        state.take_in(observation.observed)
+        state.observed = observation.observed
         view = self._lag_of(group, observation, state, wall)
         may_roll = self._may_roll(group, observation.snapshot)
         snapshot = replace(observation.snapshot, advised=view.advised, may_roll=may_roll)
@@ -192,7 +192,7 @@ class Reconciler:
             in_vain = not whole and now - max(state.applied.told_at, state.tracked.unbalanced_since or now) > TELL_AGAIN
             failed = state.applied.told != state.applied.telling and now - state.applied.told_at > TELL_AGAIN
             if in_vain or failed:
-                state.applied.tell_again()
+                self._applier.tell_again(state.applied)
         if shares_queues(group):
             owners = {} if snapshot.ownership is None else snapshot.ownership.owners
             queues = snapshot.queues or frozenset()
