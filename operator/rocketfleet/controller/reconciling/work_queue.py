@@ -63,12 +63,6 @@ class Schedule(Generic[Key]):
             return
         self._set(key, at)
 
-    def forget(self, key: Key) -> None:
-        """It is gone: no pass is due any more. One that is under way ends by itself."""
-        self._due.pop(key, None)
-        self._not_before.pop(key, None)
-        self._failures.pop(key, None)
-
     def take(self, now: float) -> Key | None:
         """The key that has been due for longest and is not worked on; it counts as worked on from here."""
         held: list[tuple[float, int, Key]] = []
@@ -175,9 +169,6 @@ class WorkQueue(Generic[Key]):
         """Look at it in so many seconds; of several such wishes the earliest counts."""
         self._schedule.wake(key, self._clock(), seconds)
         self._changed.set()
-
-    def forget(self, key: Key) -> None:
-        self._schedule.forget(key)
 
     def waiting(self) -> tuple[int, float]:
         """Keys that wait for a worker, and the seconds that the first of them has waited. Nothing waits if paused."""

@@ -94,12 +94,6 @@ class TestSchedule:
         assert schedule.take(0.0) == "running"
         assert schedule.waiting(11.0) == (1, 10.0)
 
-    def test_one_that_is_forgotten_is_not_taken(self) -> None:
-        schedule = make()
-        schedule.wake("a", 0.0)
-        schedule.forget("a")
-        assert schedule.take(1.0) is None
-
     def test_one_that_wakes_itself_all_the_time_does_not_starve_the_others(self) -> None:
         schedule = make()
         for key in ("busy", *"abcdef"):
@@ -119,7 +113,7 @@ class TestSchedule:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["wake", "later", "take", "done", "fail", "time", "forget"]),
+            st.sampled_from(["wake", "later", "take", "done", "fail", "time"]),
             st.sampled_from("abc"),
             st.floats(0.0, 40.0),
         ),
@@ -156,9 +150,6 @@ def test_whatever_happens_each_key_runs_once_at_a_time_and_none_that_was_woken_i
                 schedule.failed(key, now)
                 running.discard(key)
                 owed.add(key)
-            case "forget" if key not in running:
-                schedule.forget(key)
-                owed.discard(key)
             case "time":
                 now += seconds
             case _:
