@@ -19,7 +19,7 @@ from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.controller.rocketmq.fence import READS, FencedRemoting, TermOver, fenced_client
 from rocketfleet.wire.bodies import SubscriptionGroupConfig, TopicConfig
 from rocketfleet.wire.codes import RequestCode, ResponseCode
-from rocketfleet.wire.command import Command
+from rocketfleet.wire.command import Command, request
 from rocketfleet.wire.queue import MessageQueue
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
@@ -64,7 +64,7 @@ class Broker(Peer):
 WRITES: dict[str, Any] = {
     "a group": lambda client, at: broker_groups.create_group(client.remoting, at, SubscriptionGroupConfig("g")),
     "an offset": lambda client, at: broker_offsets.update_offset(client.remoting, at, "g", QUEUE, 1),
-    "one way": lambda client, at: broker_offsets.update_offset_oneway(client.remoting, at, "g", QUEUE, 1),
+    "one way": lambda client, at: client.remoting.oneway(at, request(RequestCode.UPDATE_CONSUMER_OFFSET)),
     "a lock": lambda client, at: broker_locks.lock(client.remoting, at, "g", "me", [QUEUE]),
     "an unlock": lambda client, at: broker_locks.unlock(client.remoting, at, "g", "me", [QUEUE]),
     "a topic": lambda client, at: broker_topics.create_topic(client.remoting, at, TopicConfig("t")),
