@@ -23,11 +23,14 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConsumerNotOnline
 from rocketfleet.client.requests import broker_groups, broker_members, broker_messages, broker_offsets, broker_topics
+from rocketfleet.client.requests.calls import ask
 from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.devbroker.setup.config import FleetSpec
 from rocketfleet.lag.collecting.monitor import LagMonitor, Target
 from rocketfleet.lag.metrics import LagMetrics
-from rocketfleet.wire.bodies import SubscriptionGroupConfig, TopicConfig
+from rocketfleet.wire.bodies import Body, SubscriptionGroupConfig, SubscriptionGroupList, TopicConfig, TopicConfigList
+from rocketfleet.wire.codes import RequestCode
+from rocketfleet.wire.command import request
 from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message.batch import write_batch
 from rocketfleet.wire.queue import MessageQueue
@@ -95,13 +98,16 @@ class Scene:
         """Topics, groups, retry topics, messages in every queue, and offsets: a third of the groups lags."""
         caller, address = self.client.remoting, self.address
 
+        async def create(code: RequestCode, configs: Body) -> None:
+            await ask(caller, address, request(code, body=configs.encode()), TIMEOUT)
+
         async def topics(names: list[str], queues: int) -> None:
             configs = [TopicConfig(name, read_queue_nums=queues, write_queue_nums=queues) for name in names]
-            await broker_topics.create_topics(caller, address, configs, timeout=TIMEOUT)
+            await create(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, TopicConfigList(tuple(configs)))
 
         async def groups(names: list[str]) -> None:
             configs = [SubscriptionGroupConfig(name) for name in names]
-            await broker_groups.create_groups(caller, address, configs, timeout=TIMEOUT)
+            await create(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, SubscriptionGroupList(tuple(configs)))
             await topics([RETRY_PREFIX + name for name in names], 1)
 
         for start in range(0, len(self.topics), 100):

@@ -15,10 +15,9 @@ from tests.broker.cluster import Cluster
 from tests.spark.sending import Found, numbered, rows, send
 from tests.support.waiting import wait_until
 
-from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.client.requests import broker_offsets
+from rocketfleet.client.requests import broker_members, broker_offsets
 from rocketfleet.devbroker.topics import create_topic
 from rocketfleet.wire.queue import MessageQueue
 
@@ -256,8 +255,7 @@ def test_two_masters_one_of_them_down_for_a_while(
 
 async def _members(cluster: Cluster, group: str) -> set[str]:
     async with Client(ClientConfig(cluster.name_server)) as client:
-        found = (await admin.consumer_ids(client, group)).all_or_raise()
-    return {one for them in found.values() for one in them}
+        return set(await broker_members.consumer_ids(client.remoting, cluster.broker_address, group))
 
 
 def test_a_spark_group_has_no_members_that_others_would_share_queues_with(

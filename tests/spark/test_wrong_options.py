@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.broker.cluster import Cluster
 from tests.spark.sending import numbered, send
+from tests.support import broker_acl
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.client.requests import broker_acl
 from rocketfleet.spark.source.errors import sentence_of
 from rocketfleet.wire.acl import Credentials
 

@@ -224,7 +224,7 @@ def test_no_alert_on_what_lasts_counts_events() -> None:
 
 
 class _Refused:
-    """A reconciler whose last pass was refused something."""
+    """A term whose last pass was refused something."""
 
     def troubled(self, key: GroupKey) -> bool:
         return True
@@ -234,7 +234,7 @@ def test_a_pass_that_was_refused_something_counts_as_failed() -> None:
     async def counted() -> str:
         operator = Operator(Options(Defaults("image")), Configuration(), lambda *_: None)  # type: ignore[arg-type]
         operator._passed(GroupKey("shop", "orders"), 0.1, True)
-        operator._pass.reconciler = _Refused()  # type: ignore[assignment]
+        operator._pass.begin_term(_Refused())  # type: ignore[arg-type]
         operator._passed(GroupKey("shop", "orders"), 0.1, True)
         text = operator.metrics.render().decode()
         await operator._api.close()

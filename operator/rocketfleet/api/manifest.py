@@ -32,13 +32,10 @@ class Documents:
     secrets: dict[Name, dict[str, bytes]] = field(default_factory=dict, repr=False)
 
 
-def read_manifest(text: str, source: str = "manifest") -> list[ConsumerGroup]:
-    """The ConsumerGroups of a file. ManifestError names all that is wrong with it, not the first thing only."""
-    return read_documents(text, source).groups
-
-
 def read_documents(text: str, source: str = "manifest") -> Documents:
-    """The ConsumerGroups of a file, and the ConfigMaps and Secrets beside them."""
+    """The ConsumerGroups of a file, and the ConfigMaps and Secrets beside them. ManifestError names all that is wrong
+    with it, not the first thing only.
+    """
     found, wrong = Documents(), list[str]()
     for place, raw in _documents(text, source):
         try:

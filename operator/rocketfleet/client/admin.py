@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocketfleet.client.errors import ConsumerNotOnline, NoBroker, NoRoute, ResponseError, RocketMQError
+from rocketfleet.client.errors import NoBroker, NoRoute
 from rocketfleet.client.fanout import Partial, each
-from rocketfleet.client.requests import broker_groups, broker_members, broker_offsets, broker_topics
-from rocketfleet.client.routing.routes import subscribe_address, subscribe_queues
+from rocketfleet.client.requests import broker_groups, broker_topics
+from rocketfleet.client.routing.routes import subscribe_address
 from rocketfleet.wire.bodies import MASTER_ID, ConsumeStats, TopicStatsTable
-from rocketfleet.wire.codes import ResponseCode
 from rocketfleet.wire.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rocketfleet.client.client import Client
-    from rocketfleet.wire.bodies import BrokerData, ConsumerRunningInfo, SubscriptionGroupConfig, TopicConfig
-    from rocketfleet.wire.queue import MessageQueue
+    from rocketfleet.wire.bodies import BrokerData, SubscriptionGroupConfig, TopicConfig
 
 
 # -- which brokers
@@ -134,66 +132,3 @@ async def consume_stats(client: Client, group: str, topic: str | None = None) ->
     """How far a group is, at each broker. An empty table means "no offsets here", and not "no lag"."""
     table = await brokers_of_group(client, group, () if topic is None else (topic,))
     return await each(table, lambda name: broker_groups.consume_stats(client.remoting, table[name], group, topic=topic))
-
-
-async def consumer_ids(client: Client, group: str) -> Partial[tuple[str, ...]]:
-    """The members of a group as each broker sees them. Brokers disagree for a moment after each change."""
-    table = await brokers_of_group(client, group)
-    return await each(table, lambda name: broker_members.consumer_ids(client.remoting, table[name], group))
-
-
-async def running_info(client: Client, group: str, client_id: str, *, stacks: bool = False) -> ConsumerRunningInfo:
-    """What a member says about itself, through the first broker that reaches it."""
-    last: RocketMQError | None = None
-    for address in (await brokers_of_group(client, group)).values():
-        try:
-            return await broker_members.running_info(client.remoting, address, group, client_id, stacks=stacks)
-        except RocketMQError as error:
-            # "Not online" from one broker says less than a failure at another where it may be online.
-            if last is None or not isinstance(error, ConsumerNotOnline):
-                last = error
-    raise last or NoBroker(f"of group {group}", "the name server knows no broker at all")
-
-
-async def reset_offsets(client: Client, group: str, topic: str, timestamp: int) -> Partial[dict[MessageQueue, int]]:
-    """Move a group in all queues of a topic to a time in milliseconds, or with broker_offsets.NOW to the end.
-
-    A broker that leaves resetting to the members cannot do it for a group without any; then the offsets are looked
-    up and stored from here, which is safe for just that reason.
-    """
-    route = await client.name_servers.route(topic)
-    table = {broker.broker_name: broker.broker_addrs.get(MASTER_ID) for broker in route.broker_datas}
-    queues = subscribe_queues(topic, route)
-
-    async def reset(name: str) -> dict[MessageQueue, int]:
-        address = table[name]
-        if address is None:
-            raise NoBroker(name, "it has no master now, and offsets can be reset only there")
-        try:
-            return await broker_offsets.reset_offsets(client.remoting, address, group, topic, timestamp)
-        except ResponseError as error:
-            if not await _is_offline(client, address, group, error):
-                raise
-        return {
-            queue: await _move(client, address, group, queue, timestamp) for queue in queues if queue.broker == name
-        }
-
-    return await each(table, reset)
-
-
-async def _is_offline(client: Client, address: str, group: str, error: ResponseError) -> bool:
-    """Whether a reset failed only because the group has no members, or none that ever stored an offset."""
-    if isinstance(error, ConsumerNotOnline):
-        return True
-    if error.code != ResponseCode.SYSTEM_ERROR or "not exist" not in (error.remark or ""):
-        return False
-    return not await broker_members.consumer_ids(client.remoting, address, group)
-
-
-async def _move(client: Client, address: str, group: str, queue: MessageQueue, timestamp: int) -> int:
-    if timestamp == broker_offsets.NOW:
-        offset = await broker_offsets.max_offset(client.remoting, address, queue)
-    else:
-        offset = await broker_offsets.search_offset(client.remoting, address, queue, timestamp)
-    await broker_offsets.update_offset(client.remoting, address, group, queue, offset)
-    return offset

@@ -19,7 +19,6 @@ from rocketfleet.client.routing.nameserver import NameServers
 from rocketfleet.client.routing.route_cache import RouteCache
 from rocketfleet.client.routing.upkeep import Upkeep
 from rocketfleet.client.transport.remoting import Remoting
-from rocketfleet.wire.bodies import MASTER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -130,32 +129,9 @@ class Client:
         """Whether there is a connection to the broker's master now."""
         return self._upkeep.is_connected(broker)
 
-    @property
-    def unreachable(self) -> frozenset[str]:
-        """The brokers that are away: used before, known still, and without a connection to a master now."""
-        return self._upkeep.lookout.away
-
-    def on_master_change(self, callback: Callable[[str, str | None, str | None], None]) -> Callable[[], None]:
-        """Call back whenever the address of a broker's master changes: broker, former address, new one.
-
-        None is no master: the broker was not known before, has only slaves now, or is forgotten. A broker that merely
-        vanishes from the routes keeps its master for a while. Called before the listeners to the route that says so.
-        The function returned ends it.
-        """
-        return self._upkeep.on_master_change(callback)
-
     def reader(self, broker: str, broker_id: int = 0, *, only_this: bool = False) -> routes.FoundBroker:
         """The replica of a broker to read from."""
         return self.brokers.reader(broker, broker_id, only_this=only_this)
-
-    async def each_master(self, call: Callable[[str], Awaitable[T]]) -> fanout.Partial[T]:
-        """Make a call to the master of every broker that the routes at hand name; results and errors by broker name.
-
-        A broker that the routes no longer name is called too, if we are connected to it.
-        """
-        present = self._upkeep.present()
-        masters = {name: addresses[MASTER_ID] for name, addresses in present.items() if MASTER_ID in addresses}
-        return await fanout.each(masters, lambda name: call(masters[name]))
 
     async def each_replica(self, call: Callable[[str], Awaitable[T]]) -> fanout.Partial[T]:
         """Make a call to every replica of every broker that the routes at hand name; results and errors by address.

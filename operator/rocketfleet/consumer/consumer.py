@@ -349,10 +349,6 @@ class Consumer:
     def rebalancer(self) -> Rebalancer:
         return self._parts.rebalancer
 
-    @property
-    def answers(self) -> Answers:
-        return self._parts.answers
-
     # -- what a user may ask ------------------------------------------------------------------------------------------
 
     @property

@@ -52,11 +52,6 @@ def judge(sent: Iterable[str], events: Iterable[dict[str, Any]]) -> Verdict:
     )
 
 
-def begun_since(events: Iterable[dict[str, Any]], moment: float) -> frozenset[str]:
-    """The messages that were begun after a moment."""
-    return frozenset(event["id"] for event in events if event["event"] == "begin" and event["time"] > moment)
-
-
 def read_record(path: Path) -> list[dict[str, Any]]:
     """A member's record; the last line of a killed member may be cut."""
     if not path.exists():

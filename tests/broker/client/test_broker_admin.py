@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.broker_settings import update_broker_config
 
 from rocketfleet.client.errors import ResponseError
 from rocketfleet.client.requests import broker_admin, broker_messages
@@ -31,16 +32,16 @@ async def test_settings(client: Client, oracle: Oracle, address: str) -> None:
     assert ours["brokerName"] == "broker-a"
     before = ours["maxTransferCountOnMessageInMemory"]
     try:
-        await broker_admin.update_broker_config(client.remoting, address, {"maxTransferCountOnMessageInMemory": "48"})
+        await update_broker_config(client.remoting, address, {"maxTransferCountOnMessageInMemory": "48"})
         assert oracle("brokerConfig", address)["maxTransferCountOnMessageInMemory"] == "48"
         oracle("updateBrokerConfig", address, "maxTransferCountOnMessageInMemory", "64")
         changed = await broker_admin.broker_config(client.remoting, address)
         assert changed["maxTransferCountOnMessageInMemory"] == "64"
         same = {"messageDelayLevel": ours["messageDelayLevel"]}  # a value with blanks in it
-        await broker_admin.update_broker_config(client.remoting, address, same)
+        await update_broker_config(client.remoting, address, same)
         assert oracle("brokerConfig", address)["messageDelayLevel"] == ours["messageDelayLevel"]
     finally:
-        await broker_admin.update_broker_config(client.remoting, address, {"maxTransferCountOnMessageInMemory": before})
+        await update_broker_config(client.remoting, address, {"maxTransferCountOnMessageInMemory": before})
 
 
 async def test_messages_that_java_sends(client: Client, oracle: Oracle, address: str, topic: str) -> None:

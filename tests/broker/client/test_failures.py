@@ -70,7 +70,7 @@ async def test_calls_under_way_end_with_their_broker(broker: Cluster, topic: str
         await client.remoting.connect(address)
         broker.pause()  # so that the calls are certainly under way
         calls = [asyncio.create_task(broker_offsets.max_offset(client.remoting, address, queue)) for _ in range(100)]
-        await until(lambda: client.remoting._connections[address].in_flight == 100)
+        await until(lambda: len(client.remoting._connections[address]._pending) == 100)
         broker.kill()
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert all(isinstance(outcome, ConnectionLost) for outcome in outcomes)

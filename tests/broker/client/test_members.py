@@ -9,7 +9,6 @@ import pytest
 from tests.broker.client.oracle import Oracle, OracleError
 from tests.support.waiting import until
 
-from rocketfleet.client import admin
 from rocketfleet.client.errors import ConsumerNotOnline, ResponseError
 from rocketfleet.client.requests import broker_locks, broker_members
 from rocketfleet.wire.bodies import (
@@ -69,7 +68,6 @@ async def test_java_members_as_we_see_them(
         }
         assert "ConsumeMessageThread" in (info.jstack or "") or "Thread" in (info.jstack or "")
         assert {data.topic for data in info.subscription_set} == {topic, f"%RETRY%{group}"}
-        assert (await admin.running_info(client, group, member)).mq_table.keys() == info.mq_table.keys()
         status = await broker_members.consumer_status(remoting, address, group, topic)
         theirs = {
             one: {MessageQueue(*row[:3]): row[3] for row in rows}
@@ -78,7 +76,6 @@ async def test_java_members_as_we_see_them(
         assert status == theirs
         assert set(status) == {member}
         assert await broker_members.consumer_status(remoting, address, group, topic, client_id="nobody") == {}
-        assert (await admin.consumer_ids(client, group)).all_or_raise() == {"broker-a": (member,)}
         with pytest.raises(ResponseError, match="not online"):
             await broker_members.running_info(remoting, address, group, "nobody")
     # A killed process closes its socket, and the broker forgets it at once: first the member, then the group.

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.broker.client.oracle import oracle_of
+from tests.support import broker_acl
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig, TlsConfig
 from rocketfleet.client.errors import NoPermission, RocketMQError
-from rocketfleet.client.requests import broker_acl, broker_messages, broker_topics
+from rocketfleet.client.requests import broker_messages, broker_topics
 from rocketfleet.devbroker.setup import certificates
 from rocketfleet.wire.acl import Credentials
 from rocketfleet.wire.bodies import TopicConfig

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from tests.broker.cluster import Cluster
 from tests.broker.consumer.scene import until
 from tests.broker.handover.faults import Recorder
+from tests.support import broker_acl
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.client.requests import broker_acl
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription

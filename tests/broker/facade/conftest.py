@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 from tests.broker.cluster import Cluster
+from tests.support.broker_settings import update_broker_config
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.client.requests import broker_admin
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -15,6 +15,6 @@ def _patient_broker(broker: Cluster) -> None:
     async def change() -> None:
         async with Client(ClientConfig((broker.name_server,), timeout=30)) as client:
             settings = {"waitTimeMillsInSendQueue": "30000"}
-            await broker_admin.update_broker_config(client.remoting, broker.broker_address, settings)
+            await update_broker_config(client.remoting, broker.broker_address, settings)
 
     asyncio.run(change())

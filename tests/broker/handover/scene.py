@@ -45,6 +45,10 @@ class Member:
     def events(self) -> list[dict[str, Any]]:
         return read_record(self.record)
 
+    def begun_since(self, moment: float) -> frozenset[str]:
+        """The messages that it began after a moment."""
+        return frozenset(event["id"] for event in self.events if event["event"] == "begin" and event["time"] > moment)
+
     @property
     def owned(self) -> frozenset[str]:
         """The queues it says it owns; none once it was killed."""

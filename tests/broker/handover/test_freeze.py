@@ -16,8 +16,6 @@ import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.handover.scene import Scene
 
-from rocketfleet.demo.verdict import begun_since
-
 
 async def freeze_and_wake(stage: Scene, lock_lives: float, freeze: float, mode: str) -> tuple[float, str]:
     first, second = stage.start(), stage.start()
@@ -49,10 +47,10 @@ async def freeze_and_wake(stage: Scene, lock_lives: float, freeze: float, mode: 
     watching.cancel()
     assert not went_back
     assert not verdict.lost
-    assert verdict.repeated <= begun_since(second.events, frozen_at - 1.0), f"{verdict}\n{stage.describe()}"
+    assert verdict.repeated <= second.begun_since(frozen_at - 1.0), f"{verdict}\n{stage.describe()}"
     if mode == "Orderly":
         # Out of order can only be what was in its hands when it froze: begun, and finished after it woke.
-        assert set(verdict.out_of_order) <= begun_since(second.events, frozen_at - 1.0)
+        assert set(verdict.out_of_order) <= second.begun_since(frozen_at - 1.0)
     await stage.stop_all()
     assert await stage.committed() == await stage.ends()
     return taken_over - frozen_at, str(verdict)

@@ -8,8 +8,6 @@ import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.handover.scene import Scene
 
-from rocketfleet.demo.verdict import begun_since
-
 MODES = ["Concurrent", "Orderly"]
 
 
@@ -84,7 +82,7 @@ async def test_a_member_is_killed(
         print("KILL", mode, settled_at - killed_at, verdict)
         assert not verdict.lost
         # Nothing comes twice but what was in the member's hands: begun within the moment before it was killed.
-        assert verdict.repeated <= begun_since(second.events, killed_at - 1.0), f"{verdict}\n{stage.describe()}"
+        assert verdict.repeated <= second.begun_since(killed_at - 1.0), f"{verdict}\n{stage.describe()}"
         if mode == "Orderly":
             assert verdict.out_of_order == ()
         await stage.stop_all()

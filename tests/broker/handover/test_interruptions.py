@@ -229,7 +229,7 @@ async def test_two_members_that_are_frozen_side_by_side_are_both_watched(
         """It renews no lock and answers nobody, as if it were stopped; its connection stays."""
         for task in member._timers._timers.values():
             task.cancel()
-        member.answers.close()
+        member._parts.answers.close()
 
         async def never(_peer: str, _command: Command) -> Command | None:
             await asyncio.sleep(3600)

@@ -43,7 +43,7 @@ async def test_a_handler_that_hangs_is_stalled(watch: Watch, make_topic: Topics,
             await watch.fill(topic, 0, 5, first=start)
             await watch.look(group)
         assert settle(watch, group, "handler-hangs") is State.STALLED
-        (verdict,) = watch.monitor.verdicts(group)
+        (verdict,) = watch.monitor.verdict(group).verdicts
         assert verdict.queue is not None
         assert (verdict.queue.topic, verdict.queue.queue_id) == (topic, 0)
         assert member.client_id in verdict.sentence
@@ -145,7 +145,7 @@ async def test_one_key_that_takes_most_is_skewed(watch: Watch, make_topic: Topic
             await watch.commit(group, topic, step * 5, queue)
         await watch.look(group)
     assert settle(watch, group, "one-key") is State.SKEWED
-    (verdict,) = watch.monitor.verdicts(group)
+    (verdict,) = watch.monitor.verdict(group).verdicts
     assert verdict.queue is not None
     assert verdict.queue.queue_id == 2
 
@@ -195,5 +195,5 @@ async def test_a_member_without_a_queue_is_idle(watch: Watch, make_topic: Topics
 
     await until(is_idle)
     (idle,) = (member for member in members if member is not owner)
-    assert [verdict.member for verdict in watch.monitor.verdicts(group)] == [idle.client_id]
+    assert [verdict.member for verdict in watch.monitor.verdict(group).verdicts] == [idle.client_id]
     settle(watch, group, "idle-member")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from tests.broker.cluster import Cluster
 from tests.broker.producer.patience import PATIENT
+from tests.support.broker_settings import update_broker_config
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.client.requests.broker_admin import update_broker_config
 from rocketfleet.devbroker.setup.config import FleetSpec
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tests.broker.cluster import Cluster
 from tests.broker.worker.worker_process import WorkerProcess
+from tests.support import broker_acl
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig, TlsConfig
-from rocketfleet.client.requests import broker_acl
 from rocketfleet.devbroker.setup import certificates
 from rocketfleet.devbroker.setup.config import NAME_SERVER
 from rocketfleet.producer.producer import Producer

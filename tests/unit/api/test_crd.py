@@ -11,7 +11,7 @@ from tests.unit.api.cel import evaluate, typed
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.crd import COLUMNS, FILE_NAME, definition, definition_text, object_schema
-from rocketfleet.api.manifest import read_manifest
+from rocketfleet.api.manifest import read_documents
 from rocketfleet.api.rules import EVERY_RULE
 from rocketfleet.api.schema import Schema, structural
 from rocketfleet.api.spec import ConsumerGroupSpec
@@ -144,7 +144,7 @@ def defaulted(raw: Any, schema: Schema) -> Any:
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.stem)
 def test_the_api_server_s_defaults_are_the_models(manifest: Path) -> None:
-    (group,) = read_manifest(manifest.read_text())
+    (group,) = read_documents(manifest.read_text()).groups
     given = group.spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
     full = group.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     assert defaulted(given, structural(ConsumerGroupSpec)) == full
@@ -152,7 +152,7 @@ def test_the_api_server_s_defaults_are_the_models(manifest: Path) -> None:
 
 def test_a_read_group_is_what_was_written() -> None:
     for manifest in MANIFESTS:
-        (group,) = read_manifest(manifest.read_text())
+        (group,) = read_documents(manifest.read_text()).groups
         again = ConsumerGroup.model_validate(group.model_dump(mode="json", by_alias=True))
         assert again == group
 

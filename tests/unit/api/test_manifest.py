@@ -8,7 +8,7 @@ import yaml
 from tests.unit.api.groups import changed, good
 
 from rocketfleet.api.checking import ManifestError, read_object
-from rocketfleet.api.manifest import read_documents, read_manifest
+from rocketfleet.api.manifest import read_documents
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"spec.cluster": None}, "spec.cluster: is missing. The RocketMQ that the group consumes from."),
@@ -55,7 +55,7 @@ def test_all_mistakes_of_a_file_are_named_with_their_document() -> None:
     second = changed(good(), {"metadata.name": "shop", "spec.worker.handler": "handle", "spec.worker.path": ""})
     third = changed(good(), {"metadata.name": "b", "spec.worker.handler": "handle", "spec.consumeMode": "Orderly"})
     with pytest.raises(ManifestError) as caught:
-        read_manifest(yaml.safe_dump_all([first, second, third]), "shop.yaml")
+        read_documents(yaml.safe_dump_all([first, second, third]), "shop.yaml")
     assert [problem.partition(": ")[::2][0] for problem in caught.value.problems] == [
         "shop.yaml, document 1 (ConsumerGroup orders)",
         "shop.yaml, document 1 (ConsumerGroup orders)",
@@ -88,13 +88,16 @@ def test_an_object_of_a_cluster_is_read_whatever_its_status() -> None:
 def test_a_time_without_quotes_is_a_text() -> None:
     raw = changed(good(), {"spec.consumeFromWhere": "Timestamp"})
     text = yaml.safe_dump(raw) + "  consumeTimestamp: 2026-01-31T08:00:00Z\n"
-    (group,) = read_manifest(text)
+    (group,) = read_documents(text).groups
     assert group.spec.consume_timestamp == "2026-01-31T08:00:00Z"
 
 
 def test_lists_empty_documents_and_json_are_read() -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [good(), changed(good(), {"metadata.name": "shop"})]}
-    assert [g.metadata.name for g in read_manifest(f"---\n---\n{json.dumps(listed)}\n---\n")] == ["orders", "shop"]
+    assert [g.metadata.name for g in read_documents(f"---\n---\n{json.dumps(listed)}\n---\n").groups] == [
+        "orders",
+        "shop",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -112,18 +115,18 @@ def test_lists_empty_documents_and_json_are_read() -> None:
 )
 def test_what_is_no_manifest_is_refused(text: str, said: str) -> None:
     with pytest.raises(ManifestError, match=said.replace("(", r"\(")):
-        read_manifest(text, "shop.yaml")
+        read_documents(text, "shop.yaml")
 
 
 def test_groups_that_would_mix_are_refused() -> None:
     twice = [good(), good()]
     with pytest.raises(ManifestError, match="orders stands here twice"):
-        read_manifest(yaml.safe_dump_all(twice))
+        read_documents(yaml.safe_dump_all(twice))
     mixed = [good(), changed(good(), {"metadata.name": "shop", "spec.groupName": "orders"})]
     with pytest.raises(ManifestError, match="their members would mix"):
-        read_manifest(yaml.safe_dump_all(mixed))
+        read_documents(yaml.safe_dump_all(mixed))
     elsewhere = [good(), changed(mixed[1], {"spec.cluster.nameServers": ["elsewhere:9876"]})]
-    assert len(read_manifest(yaml.safe_dump_all(elsewhere))) == 2
+    assert len(read_documents(yaml.safe_dump_all(elsewhere)).groups) == 2
 
 
 def test_config_maps_and_secrets_stand_beside_their_group() -> None:

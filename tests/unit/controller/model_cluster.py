@@ -34,7 +34,6 @@ from rocketfleet.controller.planning import actions as act
 from rocketfleet.controller.planning.drain import deletion_late, drain_limit
 from rocketfleet.controller.planning.joining import JOIN_LIMIT, Candidate, with_members
 from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Ownership, Phase, Pod, Snapshot
-from rocketfleet.controller.planning.wanted import kept_through_evictions
 from rocketfleet.controller.resources.shared_settings import differing, shared_settings_of
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.configuration.setting_table import OnTimeout
@@ -80,7 +79,7 @@ class ModelCluster:
         owners = {queue: frozenset(self._owners(queue)) for queue in QUEUES}
         silent = frozenset(pod.client_id for pod in self.pods.values() if pod.stopped) & members
         gone = members - existing
-        view = Snapshot(
+        return Snapshot(
             pods=self._with_members(pods),
             revision=str(obj.revision),
             shared=shared_settings_of(obj.group),
@@ -89,6 +88,7 @@ class ModelCluster:
             taken_by=obj.taken_by,
             prepared=obj.prepared,
             objects=self.object.objects,
+            budget=self.object.kept,
             reachable=up,
             queues=self.routes if up else None,
             members=members if up else None,
@@ -99,7 +99,6 @@ class ModelCluster:
             departed=dead if up else frozenset(),
             last_desired=last_desired,
         )
-        return replace(view, budget=self.object.kept == kept_through_evictions(obj.group, view))
 
     def _with_members(self, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
         """Pods of another engine count as ready when they are seen at the broker."""

@@ -114,7 +114,7 @@ def client_id(pod: Pod) -> str:
 class StageBackend:
     """A Backend."""
 
-    term = None  # always allowed to write
+    guard = None  # always allowed to write
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -139,8 +139,8 @@ class StageBackend:
         self._note("objects")
         self._stage.objects = True
 
-    async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
-        return self._stage.kept == keep
+    async def evictions_kept(self, group: ConsumerGroup) -> int | None:
+        return self._stage.kept
 
     async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None:
         self._note(f"keep {keep}")

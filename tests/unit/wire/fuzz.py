@@ -90,7 +90,7 @@ def feed_messages(data: bytes, chance: random.Random) -> None:
         quick = message.tags, message.keys, message.msg_id
         held = message.properties
         assert quick == (message.tags, message.keys, message.msg_id)
-        _ = message.born_host, message.store_host, message.offset_msg_id, message.queue, message.crc_matches, held
+        _ = message.born_host, message.store_host, message.offset_msg_id, message.queue, held
         assert len(message.raw_body) == message.body_length
         try:
             _ = message.body

@@ -10,15 +10,13 @@ from rocketfleet.wire.bodies import (
     ConsumeTimeSpans,
     QueueTimeSpan,
     SubscriptionGroupConfig,
-    SubscriptionGroupList,
     SubscriptionGroups,
-    TopicList,
 )
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rocketfleet.wire.bodies import DataVersion
     from rocketfleet.wire.command import Command
@@ -32,14 +30,6 @@ async def create_group(
     """Create a group, or replace the configuration of the one that is there. Attributes are changes, as for topics."""
     command = request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group.encode())
     await ask(caller, address, command, timeout)
-
-
-async def create_groups(
-    caller: Caller, address: str, groups: Iterable[SubscriptionGroupConfig], *, timeout: float | None = None
-) -> None:
-    """Create many groups by one request (brokers of 5.3 and later)."""
-    body = SubscriptionGroupList(tuple(groups)).encode()
-    await ask(caller, address, request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=body), timeout)
 
 
 async def delete_group(
@@ -111,12 +101,6 @@ async def consume_stats(
         timeout,
     )
     return answer.body(ConsumeStats.decode)
-
-
-async def topics_of_group(caller: Caller, address: str, group: str, *, timeout: float | None = None) -> tuple[str, ...]:
-    """The topics for which a broker holds offsets of a group."""
-    answer = await ask(caller, address, request(RequestCode.QUERY_TOPICS_BY_CONSUMER, {"group": group}), timeout)
-    return answer.body(TopicList.decode).topic_list
 
 
 async def consume_time_spans(

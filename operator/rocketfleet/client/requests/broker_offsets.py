@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests.calls import Caller, ask
-from rocketfleet.wire.bodies import ConsumerOffsets, ResetOffset
+from rocketfleet.wire.bodies import ResetOffset
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command, request
 from rocketfleet.wire.offset_tables import group_offsets
@@ -78,13 +78,6 @@ async def update_first_offset(
         if await query_offset(caller, address, group, queue, zero_if_not_found=False, timeout=timeout) is not None:
             return True
     raise RocketMQError(f"{address} does not keep the offset of group {group} in {queue}, {FIRST_TRIES} times over")
-
-
-async def update_offset_oneway(
-    caller: Caller, address: str, group: str, queue: MessageQueue, offset: int, *, timeout: float | None = None
-) -> None:
-    """The same without waiting, and so without knowing."""
-    await caller.oneway(address, _update(group, queue, offset), timeout)
 
 
 def _update(group: str, queue: MessageQueue, offset: int) -> Command:
@@ -172,12 +165,6 @@ async def earliest_store_time(
     )
     stored = answer.number("timestamp")
     return stored if stored >= 0 else None
-
-
-async def all_consumer_offsets(caller: Caller, address: str, *, timeout: float | None = None) -> ConsumerOffsets:
-    """Every offset of every group at a broker. It can be large; meant for slaves and for a look at a whole broker."""
-    answer = await ask(caller, address, request(RequestCode.GET_ALL_CONSUMER_OFFSET), timeout)
-    return answer.body(ConsumerOffsets.decode)
 
 
 async def offsets_of_groups(

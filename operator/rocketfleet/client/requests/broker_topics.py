@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 from rocketfleet.client.requests.broker_messages import AUTO_CREATE_TOPIC
 from rocketfleet.client.requests.calls import Caller, all_pages, ask
 from rocketfleet.wire import offset_tables
-from rocketfleet.wire.bodies import GroupList, TopicConfig, TopicConfigList, TopicConfigs, TopicList, TopicStatsTable
+from rocketfleet.wire.bodies import GroupList, TopicConfig, TopicConfigs, TopicList, TopicStatsTable
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from rocketfleet.wire.bodies import DataVersion
     from rocketfleet.wire.command import Command
@@ -44,14 +44,6 @@ async def create_topic(caller: Caller, address: str, topic: TopicConfig, *, time
         ),
         timeout,
     )
-
-
-async def create_topics(
-    caller: Caller, address: str, topics: Iterable[TopicConfig], *, timeout: float | None = None
-) -> None:
-    """Create many topics by one request (brokers of 5.3 and later), which register as one change."""
-    body = TopicConfigList(tuple(topics)).encode()
-    await ask(caller, address, request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body), timeout)
 
 
 def added(attributes: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,6 @@ broker. What a route says about a broker that it does name holds at once: with o
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from rocketfleet.client.transport.remoting import Remoting
     from rocketfleet.wire.bodies import TopicRouteData
 
-_log = logging.getLogger(__name__)
 _SWEEP = 10.0  # seconds between two looks for what can be forgotten
 
 
@@ -51,7 +49,6 @@ class Upkeep:
         self._sweep_at = clock()
         self._stirred = asyncio.Event()
         self._attempts: set[asyncio.Task[None]] = set()
-        self._listeners: list[Callable[[str, str | None, str | None], None]] = []
         cache.on_change(self._learn)
         remoting.on_connect(self._met)
         remoting.on_unreachable(self._met)
@@ -72,11 +69,6 @@ class Upkeep:
             for broker, addresses in self.brokers.table.items()
             if broker not in lost or self.brokers.has_only_slaves(broker)
         }
-
-    def on_master_change(self, listener: Callable[[str, str | None, str | None], None]) -> Callable[[], None]:
-        """Call back with a broker, its master's former address and its new one; the function returned ends it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
 
     def _master(self, broker: str) -> str | None:
         try:
@@ -99,7 +91,6 @@ class Upkeep:
     def _learn(self, topic: str, before: TopicRouteData | None, now: TopicRouteData) -> None:
         here = brokers_named(now)
         concerned = brokers_named(before) | here
-        former = {broker: self._master(broker) for broker in concerned}
         self._named.update(here)
         self._named.subtract(brokers_named(before))
         self.lingering.route_changed(topic, before, now)
@@ -112,17 +103,14 @@ class Upkeep:
                 self._forget(broker)
             elif broker in self._used:
                 self._note(broker, named=named)
-            self._tell(broker, former[broker])
 
     def _take_addresses_away(self, now: TopicRouteData) -> None:
         """An address that a route gives to one broker is not another's any longer: addresses of pods are used again."""
         kept = self.lookout.unnamed - brokers_named(now)
         taken = {address for broker in now.broker_datas for address in broker.broker_addrs.values()} if kept else set()
         for broker in kept:
-            former = self._master(broker)
-            if former in taken and not self._is_named(broker):
+            if self._master(broker) in taken and not self._is_named(broker):
                 self._forget(broker)
-                self._tell(broker, former)
 
     def _note(self, broker: str, *, named: bool) -> None:
         master = self._master(broker)
@@ -153,16 +141,6 @@ class Upkeep:
         self.brokers.forget(broker)
         self.lookout.forget(broker)
         self._used.discard(broker)
-
-    def _tell(self, broker: str, former: str | None) -> None:
-        master = self._master(broker)
-        if master == former:
-            return
-        for listener in tuple(self._listeners):
-            try:
-                listener(broker, former, master)
-            except Exception:
-                _log.exception("a listener to masters failed on broker %s", broker)
 
     # -- what is done
 
@@ -216,13 +194,9 @@ class Upkeep:
     def _sweep(self) -> None:
         self.lingering.forget_past()
         for broker in self.lookout.given_up():
-            former = self._master(broker)
             self._forget(broker)
-            self._tell(broker, former)
         # Topics that nobody used were let go without a word, and with them goes what only their routes have named.
         self._named = Counter(broker for _, route in self._cache.in_use() for broker in brokers_named(route))
         for broker in self.brokers.table.keys() - self._named.keys() - self.lookout.unnamed:
             if not self.is_connected(broker):
-                former = self._master(broker)
                 self._forget(broker)
-                self._tell(broker, former)

@@ -126,11 +126,6 @@ class Connection(asyncio.Protocol):
         self._close_if_retired()
 
     @property
-    def in_flight(self) -> int:
-        """How many requests wait for their answer."""
-        return len(self._pending)
-
-    @property
     def writable(self) -> bool:
         """Whether what is submitted now leaves at once."""
         return not self._paused and not self.closing

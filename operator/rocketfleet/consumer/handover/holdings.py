@@ -227,11 +227,6 @@ class Holdings:
     def draining(self) -> bool:
         return self._draining_since is not None
 
-    @property
-    def at_work(self) -> int:
-        """Messages in the hands of handlers whose queue was lost."""
-        return sum(lane.window.unfinished for lane in self._orphans)
-
     def lanes(self) -> list[tuple[Holding, Lane]]:
         """Every queue that has a window, with it."""
         return [(holding, holding.lane) for holding in self._table.values() if holding.lane is not None]

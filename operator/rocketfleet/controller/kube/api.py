@@ -20,7 +20,7 @@ from kubernetes.aio.client import ApiClient
 
 from rocketfleet.controller.kube.pace import Pace
 from rocketfleet.controller.reconciling.backend import BackendError
-from rocketfleet.controller.rocketmq.fence import Term
+from rocketfleet.controller.rocketmq.fence import WriteGuard
 
 _log = logging.getLogger(__name__)
 FIELD_MANAGER: Final = "rocketfleet"
@@ -61,12 +61,12 @@ class KubeApi:
     def __init__(
         self,
         client: ApiClient,
-        term: Term | None = None,
+        guard: WriteGuard | None = None,
         count: Callable[[str, int], None] | None = None,
         pace: Pace | None = None,
     ) -> None:
         self._client = client
-        self.term = term
+        self.guard = guard
         self._count = count
         self._pace = pace
 
@@ -120,10 +120,10 @@ class KubeApi:
         unknown: Callable[[str], None] = lambda field: None,
     ) -> dict[str, Any]:
         timeout = TIMEOUT
-        if self.term is not None:
-            if not self.term.may_act():
+        if self.guard is not None:
+            if not self.guard.may_act():
                 raise NotLeading("this operator does not lead: nothing is written")
-            timeout = min(timeout, self.term.seconds_left())
+            timeout = min(timeout, self.guard.seconds_left())
         return await self._call(method, path, query, body, kind, timeout, unknown)
 
     async def _call(
@@ -142,7 +142,7 @@ class KubeApi:
                 raise KubeError(
                     f"{method} {path} waits: the Kubernetes API is called too often, or asked us to wait", 429
                 )
-            if self.term is not None and method != "GET" and not self.term.may_act():
+            if self.guard is not None and method != "GET" and not self.guard.may_act():
                 raise NotLeading("this operator does not lead any more: nothing is written")
             timeout = left
         status = 0

@@ -49,7 +49,7 @@ from rocketfleet.controller.resources.pod import (
 from rocketfleet.controller.resources.secret import TOKEN_KEY, control_secret, control_secret_name
 from rocketfleet.controller.resources.shared_settings import encode
 from rocketfleet.controller.rocketmq.allowed_hosts import ANY_HOST, AllowedHosts
-from rocketfleet.controller.rocketmq.fence import Term
+from rocketfleet.controller.rocketmq.fence import WriteGuard
 
 TOKEN_FRESH = 300.0  # seconds: the Secret is our own, and nobody else has a reason to change it
 TOKEN_BYTES = 32
@@ -88,9 +88,9 @@ class KubeBackend:
         self._token_of: dict[GroupKey, str] = {}
 
     @property
-    def term(self) -> Term | None:
-        """The leadership that every write asks."""
-        return self._api.term
+    def guard(self) -> WriteGuard | None:
+        """Who is asked before each write."""
+        return self._api.guard
 
     def close(self) -> None:
         self._connections.close()
@@ -110,8 +110,8 @@ class KubeBackend:
         if not self._token_ready(group):
             await self._ensure_token(group)
 
-    async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
-        return self._budgets.limited(group, keep)
+    async def evictions_kept(self, group: ConsumerGroup) -> int | None:
+        return self._budgets.kept(group)
 
     async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None:
         await self._budgets.limit(group, keep)

@@ -23,13 +23,18 @@ class Budgets:
         self._api = api
         self._view = view
 
-    def limited(self, group: ConsumerGroup, keep: int) -> bool:
-        """Whether there is exactly one of ours, and it keeps so many pods. Two over one pod would allow no eviction."""
+    def kept(self, group: ConsumerGroup) -> int | None:
+        """How many pods it keeps, if there is exactly one of ours and the rest of it is as we would write it. Two over
+        one pod would allow no eviction.
+        """
         entry = self._view.budgets.get((group.metadata.namespace, budget_name(group)))
         if entry is None or entry.value.owner != group.metadata.uid or self._old_name(group) is not None:
-            return False
+            return None
+        keep = entry.value.spec.get("minAvailable")
+        if not isinstance(keep, int):
+            return None  # a percentage: not ours
         wanted = disruption_budget(group, keep)["spec"]
-        return all(entry.value.spec.get(key) == value for key, value in wanted.items())
+        return keep if all(entry.value.spec.get(key) == value for key, value in wanted.items()) else None
 
     async def limit(self, group: ConsumerGroup, keep: int) -> None:
         await self._remove_old_name(group)  # first: with both, no pod could be evicted

@@ -57,10 +57,6 @@ class Secrets:
         while len(self._kept) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
 
-    def known(self, namespace: str, name: str) -> bool:
-        """Whether it was there when we last looked, however long ago."""
-        return (namespace, name) in self._kept
-
     def forget(self, namespace: str, name: str) -> None:
         self._kept.pop((namespace, name), None)
 

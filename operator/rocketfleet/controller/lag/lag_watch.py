@@ -1,9 +1,9 @@
 """The lag of all groups between their passes: what is new in it, what that means for each, and whom to wake.
 
-The monitor reads figures in its own time, a pass comes when there is something to do. Here the two meet. When figures
-are new, the rules' verdict is compared with the last one and the autoscaler asked; a group is woken only if a pass
-would now do, or tell, something else than before. A pass notes what it knows and the figures do not: the replicas that
-are wanted and ready, and who owns which queue.
+The monitor reads figures in its own time, a pass comes when there is something to do. Here the two meet. When the
+monitor has new figures of a group, the rules' verdict is compared with the last one and the autoscaler asked; the group
+is woken only if a pass would now do, or tell, something else than before. A pass brings what it knows and the figures
+do not: the replicas that are wanted and ready, and who owns which queue.
 
 All of it is memory. Whoever leads next goes on from the status: the replicas, what was learnt, the last state.
 """
@@ -11,8 +11,9 @@ All of it is memory. Whoever leads next goes on from the status: the replicas, w
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
@@ -34,7 +35,7 @@ from rocketfleet.controller.lag.scaling import (
 from rocketfleet.controller.lag.work_meter import WorkMeter
 from rocketfleet.controller.planning.actions import Event
 from rocketfleet.controller.planning.snapshot import Ownership, Snapshot
-from rocketfleet.controller.planning.wanted import queues_to_own
+from rocketfleet.controller.planning.wanted import desired_replicas, queues_to_own, ready_replicas
 from rocketfleet.controller.reporting.conditions import Verdict
 from rocketfleet.controller.reporting.lag_health import (
     findings_of,
@@ -51,16 +52,14 @@ from rocketfleet.lag.target import Target
 from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-POLLS = 5  # looks for new figures in the time between two sweeps
 MOST_EVENTS = 20
 REWORD_SECONDS = 60.0  # a sentence with figures in it is true for about so long
-BREATH = 50  # groups that are judged before others get a turn
 
 
 class Monitor(Protocol):
     """As much of the LagMonitor as is used here."""
 
-    def follow(self, key: GroupKey, target: Target) -> None: ...
+    def follow(self, key: GroupKey, target: Target, published: Callable[[], None]) -> None: ...
     def forget(self, key: GroupKey) -> None: ...
     def latest(self, key: GroupKey) -> GroupLag | None: ...
     def verdict(self, key: GroupKey) -> GroupVerdict: ...
@@ -118,25 +117,20 @@ class LagWatch:
         self._wake = wake
         self._clock = clock
         self._groups: dict[GroupKey, LagState] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._reading: asyncio.Task[None] | None = None
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to read, and to look for what is new."""
-        loop = asyncio.get_running_loop()
-        self._tasks = [
-            loop.create_task(self._monitor.run(), name="read lag"),
-            loop.create_task(self._poll(), name="judge lag"),
-        ]
+        """Begin to read."""
+        self._reading = asyncio.get_running_loop().create_task(self._monitor.run(), name="read lag")
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks = []
+                await reading
 
     def forget(self, key: GroupKey) -> None:
         self._groups.pop(key, None)
@@ -161,7 +155,7 @@ class LagWatch:
         """
         self._groups[group.key] = watched
         if target is not None:
-            self._monitor.follow(group.key, target)
+            self._monitor.follow(group.key, target, partial(self._published, group.key))
         self._follow_rest(watched, group, now)
         moved = group.metadata.annotations.get(OFFSETS_MOVED)
         if moved != watched.moved:
@@ -179,24 +173,19 @@ class LagWatch:
         self._follow_policy(watched, group, snapshot.last_desired, now)
         if snapshot.ownership is not None:
             self._monitor.note_owners(group.key, _owners(snapshot.ownership))
-        self._take_in(group.key, watched, now)
-        return _view(watched, group, snapshot.ownership)
+        view = _view(watched, group, snapshot.ownership)
+        advised = replace(snapshot, advised=view.advised)
+        watched.desired, watched.ready = desired_replicas(group, advised), ready_replicas(group, advised)
+        return view
 
-    def note_replicas(self, key: GroupKey, desired: int, ready: int) -> None:
-        """What a pass wants, and has."""
+    async def tell(self, key: GroupKey, emit: Callable[[Event], Awaitable[None]]) -> None:
+        """Tell what came up since the last pass. What cannot be told now is told in the next one."""
         watched = self._groups.get(key)
-        if watched is not None:
-            watched.desired, watched.ready = desired, ready
-
-    def events(self, key: GroupKey) -> list[Event]:
-        """What there is to tell. It counts as told once `told` is called."""
-        watched = self._groups.get(key)
-        return [] if watched is None else list(watched.events)
-
-    def told(self, key: GroupKey, count: int) -> None:
-        watched = self._groups.get(key)
-        if watched is not None:
-            del watched.events[:count]
+        while watched is not None and watched.events:
+            event = watched.events[0]
+            await emit(event)
+            if watched.events and watched.events[0] is event:  # else it has gone to make room meanwhile
+                del watched.events[0]
 
     def latest(self, key: GroupKey) -> GroupLag | None:
         """The figures as they are."""
@@ -204,21 +193,14 @@ class LagWatch:
 
     # -- what is new --------------------------------------------------------------------------------------------------
 
-    async def _poll(self) -> None:
-        while True:
-            await asyncio.sleep(self._interval / POLLS)
-            for number, (key, watched) in enumerate(list(self._groups.items())):
-                if number % BREATH == BREATH - 1:
-                    await asyncio.sleep(0)  # a thousand at once would hold up all else for a quarter of a second
-                try:
-                    if self._take_in(key, watched, self._clock()):
-                        self._wake(key)
-                except Exception:
-                    _log.exception("%s: the lag could not be judged", "/".join(key))
-            self.polled()
-
-    def polled(self) -> None:
-        """For tests: a round is over."""
+    def _published(self, key: GroupKey) -> None:
+        """There are new figures of a group. A bug in what is made of them costs that group, and no other."""
+        watched = self._groups.get(key)
+        try:
+            if watched is not None and self._take_in(key, watched, self._clock()):
+                self._wake(key)
+        except Exception:
+            _log.exception("%s: the lag could not be judged", "/".join(key))
 
     def _take_in(self, key: GroupKey, watched: LagState, now: float) -> bool:
         """Draw conclusions from figures that are new. Says whether a pass has something to do or to tell."""

@@ -28,7 +28,7 @@ from rocketfleet.controller.local.objects import LocalObjects
 from rocketfleet.controller.local.secrets import LocalSecrets
 from rocketfleet.controller.planning.actions import Event
 from rocketfleet.controller.planning.claims import Claim, claim_of_group
-from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Phase, Pod
+from rocketfleet.controller.planning.snapshot import DrainMark, Evictions, NodeState, Phase, Pod
 from rocketfleet.controller.reconciling.backend import BackendError, ObjectChanged, Seen
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
 from rocketfleet.controller.resources.code import Code, seen_revision, with_code
@@ -125,8 +125,8 @@ class LocalBackend:
         if not file.exists():
             write_private(file, secrets.token_urlsafe(32).encode())
 
-    async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
-        return True  # nobody evicts processes
+    async def evictions_kept(self, group: ConsumerGroup) -> Evictions:
+        return Evictions.NONE  # nobody evicts processes
 
     async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None: ...
 

@@ -20,7 +20,7 @@ from rocketfleet.controller.local.command import LOCAL_DEFAULTS
 from rocketfleet.controller.local.manifests import Wish
 from rocketfleet.controller.planning.actions import Event, Reason
 from rocketfleet.controller.reconciling.reconcile import Reconciler
-from rocketfleet.controller.reconciling.work_queue import WorkQueue
+from rocketfleet.controller.reconciling.work_queue import Requeue, WorkQueue
 from rocketfleet.controller.rocketmq.brokers import Brokers
 from rocketfleet.lag.collecting.monitor import LagMonitor
 
@@ -143,18 +143,18 @@ class LocalRun:
 
     # -- passes -------------------------------------------------------------------------------------------------------
 
-    async def _pass(self, key: GroupKey) -> float | None:
+    async def _pass(self, key: GroupKey) -> Requeue | None:
         held = self.backend.objects.get(key)
         if held is None:
             await self.reconciler.forget(key)
-            again = self._wish.groups.get(key)
-            if again is not None and not self.stopping:  # it was deleted, and is wanted again
-                self.backend.objects.put(*again)
+            wanted = self._wish.groups.get(key)
+            if wanted is not None and not self.stopping:  # it was deleted, and is wanted again
+                self.backend.objects.put(*wanted)
             return None
-        pause = await self.reconciler.reconcile(_suspended(held.group) if self.stopping else held.group)
+        again = await self.reconciler.reconcile(_suspended(held.group) if self.stopping else held.group)
         if self.hurried:
             self.backend.hurry()  # a drain that has only begun now is meant too
-        return pause
+        return again
 
     def _told(self, group: ConsumerGroup, event: Event) -> None:
         self.unsafe = self.unsafe or event.reason in UNSAFE

@@ -9,7 +9,7 @@ finalizer is taken off: its pods get SIGTERM from the garbage collector, on whic
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from rocketfleet.api.checking import ManifestError, read_stored_object
 from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey, Metadata
@@ -18,22 +18,14 @@ from rocketfleet.controller.kube.api import NotLeading
 from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator.rivals import Rivals
+from rocketfleet.controller.operator.term import Term
 from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.reporting.status import differs, invalid_status
 
 RESYNC = 30.0  # seconds after which every group is looked at, whatever has been heard of it
 SHORTEST = 0.1
 MOST_NAMED = 10  # unknown fields in a sentence
-
-
-class Reconciles(Protocol):
-    """As much of the reconciler as a pass needs."""
-
-    async def reconcile(self, group: ConsumerGroup) -> float: ...
-
-    async def forget(self, key: GroupKey) -> None: ...
-
-    def troubled(self, key: GroupKey) -> bool: ...
 
 
 class GroupPass:
@@ -52,41 +44,44 @@ class GroupPass:
         self._backend = backend
         self._may_act = may_act
         self._wall = wall
-        self.reconciler: Reconciles | None = None  # there is one while we lead
+        self._term: Term | None = None  # there is one while we lead
         # Uid and generation whose unknown fields were told. Not in the group's state: that is there for one term.
         self._warned: dict[GroupKey, tuple[str, int]] = {}
 
+    def begin_term(self, term: Term) -> None:
+        self._term = term
+
     def end_term(self) -> None:
-        self.reconciler = None
+        self._term = None
         self._rivals.clear()
 
-    async def __call__(self, key: GroupKey) -> float | None:
-        """Seconds until the next look; None: when something happens."""
-        reconciler = self.reconciler
-        if reconciler is None or not self._may_act():
+    async def __call__(self, key: GroupKey) -> Requeue | None:
+        """When to look again; None: when something happens."""
+        term = self._term
+        if term is None or not self._may_act():
             return None
         raw = self._view.raw_group(key)
         if raw is None:
             self._warned.pop(key, None)
             self._backend.forget(key)
             self._rivals.forget(key)
-            await reconciler.forget(key)
+            await term.forget(key)
             return None
         try:
             group, unknown = read_stored_object(raw)
         except ManifestError as error:
             await self._say_invalid(raw, error)
-            return RESYNC
+            return Requeue(RESYNC)
         if unknown:
             await self._say_unknown(group, unknown)
         if await self._left_to_another(key, group, raw):
-            await reconciler.forget(key)
-            return RESYNC
+            await term.forget(key)
+            return Requeue(RESYNC)
         try:
-            again = await reconciler.reconcile(group)
+            again = await term.reconcile(group)
         except NotLeading:
             return None
-        return min(max(again, SHORTEST), RESYNC)
+        return Requeue(min(max(again.after, SHORTEST), RESYNC))
 
     async def _say_unknown(self, group: ConsumerGroup, unknown: Sequence[str]) -> None:
         told = (group.metadata.uid, group.metadata.generation)
@@ -102,7 +97,7 @@ class GroupPass:
 
     def well(self, key: GroupKey) -> bool:
         """Whether the last pass did all that it wanted to."""
-        return self.reconciler is None or not self.reconciler.troubled(key)
+        return self._term is None or not self._term.troubled(key)
 
     async def _left_to_another(self, key: GroupKey, group: ConsumerGroup, raw: Mapping[str, Any]) -> bool:
         rival = self._rivals.met(key, (raw.get("status") or {}).get("operator"))

@@ -41,7 +41,7 @@ from rocketfleet.controller.operator.leader import Leadership, LeaseTimes
 from rocketfleet.controller.operator.lease import KubeLease
 from rocketfleet.controller.operator.metrics import CONTENT_TYPE, Metrics
 from rocketfleet.controller.operator.rivals import Rivals
-from rocketfleet.controller.operator.term import LagOptions, ReconcilerTerm, Term
+from rocketfleet.controller.operator.term import LagOptions, Term
 from rocketfleet.controller.reconciling.backend import BackendError
 from rocketfleet.controller.reconciling.work_queue import WorkQueue
 from rocketfleet.controller.resources.pod import Defaults
@@ -303,7 +303,8 @@ class Operator:
                 _log.warning("the cluster's state cannot be read: %s", error)
                 await asyncio.sleep(TRY_AGAIN)
                 continue
-            self._term = self._pass.reconciler = self._make_term(self.backend, self.queue.wake, self.metrics)
+            self._term = self._make_term(self.backend, self.queue.wake, self.metrics)
+            self._pass.begin_term(self._term)
             for key in self.view.keys():  # noqa: SIM118 - a method of the view, not of a dict
                 self.queue.wake(key)
             self.queue.open()
@@ -360,7 +361,7 @@ async def run_operator(options: Options) -> None:
 
     def make_term(backend: KubeBackend, wake: Callable[[GroupKey], None], metrics: Metrics) -> Term:
         defaults = replace(options.defaults, operator=options.release)
-        return ReconcilerTerm(backend, wake, defaults, options.lag, metrics)
+        return Term(backend, wake, defaults, options.lag, metrics)
 
     stop = asyncio.Event()
     _take_signals(stop)

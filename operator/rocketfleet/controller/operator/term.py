@@ -7,15 +7,14 @@ is carried over but what stands in the cluster.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.operator.group_metrics import rendered
-from rocketfleet.controller.operator.group_pass import Reconciles
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.reconciling.reconcile import Reconciler
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.controller.rocketmq.brokers import Brokers
 from rocketfleet.controller.rocketmq.fence import fenced_client
@@ -33,18 +32,8 @@ class LagOptions:
     history: HistoryOptions = field(default_factory=HistoryOptions)
 
 
-class Term(Reconciles, Protocol):
+class Term:
     """What does the work while we lead."""
-
-    def metrics(self) -> bytes:
-        """What Prometheus sees of the groups."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-class ReconcilerTerm:
-    """With a reconciler, the lag of all groups and its history."""
 
     def __init__(
         self,
@@ -54,7 +43,7 @@ class ReconcilerTerm:
         lag: LagOptions,
         metrics: Metrics,
     ) -> None:
-        self._brokers = Brokers(lambda config: fenced_client(config, backend.term))
+        self._brokers = Brokers(lambda config: fenced_client(config, backend.guard))
         self._history = LagHistory(lag.history) if lag.history.wanted else None
         self._monitor = LagMonitor(interval=lag.interval, keeper=self._history)
         self._lag = LagWatch(self._monitor, lag.interval, wake, time.time)
@@ -70,7 +59,7 @@ class ReconcilerTerm:
         self._lag_metrics = LagMetrics(self._monitor, per_queue=lag.per_queue)
         self._lag.start()
 
-    async def reconcile(self, group: ConsumerGroup) -> float:
+    async def reconcile(self, group: ConsumerGroup) -> Requeue:
         return await self._reconciler.reconcile(group)
 
     async def forget(self, key: GroupKey) -> None:
@@ -80,6 +69,7 @@ class ReconcilerTerm:
         return self._reconciler.troubled(key)
 
     def metrics(self) -> bytes:
+        """What Prometheus sees of the groups."""
         return rendered(self._reconciler.counts(), self._reconciler.conditions()) + self._lag_metrics.render()
 
     async def close(self) -> None:

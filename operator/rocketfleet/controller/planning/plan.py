@@ -32,7 +32,7 @@ from rocketfleet.controller.planning import actions as act
 from rocketfleet.controller.planning.actions import Event, Reason
 from rocketfleet.controller.planning.deletion import finish
 from rocketfleet.controller.planning.drain import cut_short, deletion_late, drain_step, give_up
-from rocketfleet.controller.planning.snapshot import Phase, Pod, Snapshot
+from rocketfleet.controller.planning.snapshot import Evictions, Phase, Pod, Snapshot
 from rocketfleet.controller.planning.stuck import remove_stuck
 from rocketfleet.controller.planning.update import replace_outdated, shuts_out, wanted_now
 from rocketfleet.controller.planning.wanted import desired_replicas, kept_through_evictions, shares_queues
@@ -66,8 +66,9 @@ def _plan(group: ConsumerGroup, snapshot: Snapshot, now: float) -> Iterator[act.
         yield act.PrepareGroup()  # running pods go on as they are meanwhile; only new ones wait
     if runs and not snapshot.objects:
         yield act.EnsureObjects()
-    if runs and not snapshot.budget:
-        yield act.LimitEvictions(kept_through_evictions(group, snapshot))
+    keep = kept_through_evictions(group, snapshot)
+    if runs and snapshot.budget not in (keep, Evictions.NONE):
+        yield act.LimitEvictions(keep)
 
     wanted = wanted_now(group, snapshot, now)
     late = deletion_late(group, snapshot, now)

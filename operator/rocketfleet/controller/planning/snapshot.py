@@ -8,7 +8,7 @@ Moments are on the clock of whoever looks: those of others are translated when t
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from rocketfleet.api.spec import Engine
 from rocketfleet.control.messages import DrainOutcome
@@ -128,6 +128,12 @@ class Ownership:
         return not self.silent and all(len(self.owners.get(queue, ())) == 1 for queue in queues)
 
 
+class Evictions(Enum):
+    """What there is in place of a number of pods that evictions have to leave."""
+
+    NONE = "None"  # nobody evicts pods here: there is nothing to limit
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A group at one moment."""
@@ -142,7 +148,7 @@ class Snapshot:
     code_missing: str | None = None  # why no pod could start: the ConfigMap with its code is not there, in words
     taken_by: str | None = None  # another object has the group (claims.py): namespace and name
     objects: bool = False  # what pods need beside them (a Secret) is there, as this spec wants it
-    budget: bool = True  # evictions are limited as they should be (`wanted.kept_through_evictions`)
+    budget: int | Evictions | None = Evictions.NONE  # as many pods as evictions leave; None: no budget of ours says so
     reachable: bool | None = None  # the brokers: whether all of them could be asked
     hindrance: Hindrance | None = None  # why not
     allowed: bool = True  # whether we may connect to them at all

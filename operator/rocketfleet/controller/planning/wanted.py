@@ -50,6 +50,12 @@ def desired_replicas(group: ConsumerGroup, snapshot: Snapshot) -> int:
     return len(wanted_ordinals(group, snapshot))
 
 
+def ready_replicas(group: ConsumerGroup, snapshot: Snapshot) -> int:
+    """Pods that do the group's work: an update's extra one, and those on their way out, are not counted on."""
+    desired = desired_replicas(group, snapshot)
+    return sum(pod.ready and not pod.leaving and pod.ordinal < desired for pod in snapshot.pods)
+
+
 def limited_by_queues(group: ConsumerGroup, snapshot: Snapshot) -> tuple[int, int] | None:
     """How many pods there should be and how many were asked for, where it is for the lack of queues that they are
     fewer."""

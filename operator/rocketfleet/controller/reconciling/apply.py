@@ -10,7 +10,7 @@ pod, that outlives the pass. Its result goes into the group's state, and the gro
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.status import LastDrain
@@ -65,6 +65,7 @@ class Applier:
         self, group: ConsumerGroup, actions: Sequence[act.Action], observation: Observation, applied: Applied
     ) -> list[str]:
         """Do them. Returns what did not work, as sentences."""
+        _forget_pods(applied, observation.observed.pods)
         applied.refused = applied.evictions_unlimited = False
         last = [action for action in actions if isinstance(action, act.DeleteGroup | act.RemoveFinalizer)]
         failures = await self._all([action for action in actions if action not in last], group, observation, applied)
@@ -73,6 +74,11 @@ class Applier:
                 break
             failures += await self._all([action], group, observation, applied)
         return failures
+
+    @staticmethod
+    def tell_again(applied: Applied) -> None:
+        """Let whoever was told to rebalance be told once more, when that is next wanted."""
+        applied.told = applied.telling = frozenset()
 
     async def _all(
         self, actions: Sequence[act.Action], group: ConsumerGroup, observation: Observation, applied: Applied
@@ -280,6 +286,13 @@ class Applier:
             self._wake(key)
 
         applied.tasks[asking, pods] = asyncio.get_running_loop().create_task(to_its_end(), name=name)
+
+
+def _forget_pods(applied: Applied, present: Collection[str]) -> None:
+    """Let go of what was noted of pods that are no more. `present` has the uids of the others."""
+    for table in (applied.outcomes, applied.deletions):
+        for uid in table.keys() - present:
+            del table[uid]
 
 
 def _access(observation: Observation) -> GroupAccess:

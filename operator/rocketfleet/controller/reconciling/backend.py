@@ -13,7 +13,7 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.planning.actions import Event
 from rocketfleet.controller.planning.claims import Claim
-from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Pod
+from rocketfleet.controller.planning.snapshot import DrainMark, Evictions, NodeState, Pod
 from rocketfleet.controller.resources.code import Code
 
 
@@ -58,8 +58,8 @@ class Backend(Protocol):
 
     async def ensure_objects(self, group: ConsumerGroup) -> None: ...
 
-    async def evictions_limited(self, group: ConsumerGroup, keep: int) -> bool:
-        """Whether whoever evicts pods has to leave just so many. True where nobody evicts any."""
+    async def evictions_kept(self, group: ConsumerGroup) -> int | Evictions | None:
+        """How many pods whoever evicts some has to leave. None: nothing that we made says so, or not as it should."""
         ...
 
     async def limit_evictions(self, group: ConsumerGroup, keep: int) -> None: ...

@@ -1,11 +1,12 @@
 """What the controller remembers of a group between two passes, with a section for each writer.
 
-Whoever writes a section is the only one who does; the others read it. The reconciler owns the whole, and a new uid
-begins with a new one. All of it may be lost at any moment: it saves work, makes figures, and holds tasks; what must
+Whoever writes a section is the only one who does; the others read it. What a look returns is put in its place when the
+look is over, so one that fails leaves what was known before. The reconciler owns the whole, and a new uid begins with a
+new one. All of it may be lost at any moment: it saves work, makes figures, and holds tasks; what must
 survive is with the pods, in the status, or at the broker. Its moments are by a clock that nobody sets.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -111,16 +112,6 @@ class Applied:
     # what is asked for, and of which pods (uids)
     tasks: dict[tuple[Asking, frozenset[str]], "asyncio.Task[None]"] = field(default_factory=dict)
 
-    def forget_pods(self, present: Collection[str]) -> None:
-        """Let go of what was noted of pods that are no more. `present` has the uids of the others."""
-        for table in (self.outcomes, self.deletions):
-            for uid in table.keys() - present:
-                del table[uid]
-
-    def tell_again(self) -> None:
-        """Whoever was told to rebalance has to be told once more."""
-        self.told = self.telling = frozenset()
-
 
 @dataclass(slots=True)
 class Tracked:
@@ -161,11 +152,6 @@ class GroupState:
     tracked: Tracked = field(default_factory=Tracked)
     reported: Reported = field(default_factory=Reported)
     lag: LagState | None = None  # the lag watch writes it; None: the group's lag is not watched
-
-    def take_in(self, observed: Observed) -> None:
-        """A look is over."""
-        self.observed = observed
-        self.applied.forget_pods(observed.pods)
 
     @property
     def counts(self) -> Counts:

@@ -30,7 +30,7 @@ from rocketfleet.controller.planning.preparation import Standing, preparation_of
 from rocketfleet.controller.planning.rebalance_tracking import Tracking
 from rocketfleet.controller.planning.snapshot import Ownership, Phase, Pod, Snapshot, Subscribed
 from rocketfleet.controller.planning.stuck import over_at
-from rocketfleet.controller.planning.wanted import kept_through_evictions, shares_queues
+from rocketfleet.controller.planning.wanted import shares_queues
 from rocketfleet.controller.reconciling.backend import Backend, BackendError, NameServerNotAllowed, Seen
 from rocketfleet.controller.reconciling.group_state import Applied, Asked, Filters, GroupState, Observed, Tracked
 from rocketfleet.controller.reconciling.sightings import OBJECT
@@ -108,8 +108,11 @@ class Observer:
             noted.preparation.looks.clear()
             noted.preparations = state.applied.preparations
         noted.gone -= state.applied.released
-        seen, objects, code = await asyncio.gather(
-            self._backend.look(group), self._backend.objects_ready(group), self._backend.code(group)
+        seen, objects, budget, code = await asyncio.gather(
+            self._backend.look(group),
+            self._backend.objects_ready(group),
+            self._backend.evictions_kept(group),
+            self._backend.code(group),
         )
         revision = with_code(revision_of(group, self._defaults), code.digest)
         found = (_pod(group, one, noted, state.applied, now, wall) for one in seen)
@@ -149,6 +152,7 @@ class Observer:
             prepared=_prepared(group, noted, standing),
             lacking=standing.lacking,
             objects=objects,
+            budget=budget,
             reachable=at_brokers.reachable,
             hindrance=at_brokers.hindrance,
             allowed=at_brokers.allowed,
@@ -163,8 +167,6 @@ class Observer:
             departed=departed,
             last_desired=_last_desired(group, state.tracked.last_desired, pods),
         )
-        keep = kept_through_evictions(group, snapshot)
-        snapshot = replace(snapshot, budget=await self._backend.evictions_limited(group, keep))
         sharing = _still_sharing(snapshot, assignments, state.tracked.tracking, now)
         return Observation(
             snapshot=snapshot,

@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
@@ -26,12 +27,19 @@ from rocketfleet.controller.planning import rebalance_tracking
 from rocketfleet.controller.planning.actions import Action, Emit, Event, Reason, RequestDrain, TellMembers
 from rocketfleet.controller.planning.plan import plan
 from rocketfleet.controller.planning.snapshot import Snapshot
-from rocketfleet.controller.planning.wanted import balanced, desired_replicas, limited_by_queues, shares_queues
+from rocketfleet.controller.planning.wanted import (
+    balanced,
+    desired_replicas,
+    limited_by_queues,
+    ready_replicas,
+    shares_queues,
+)
 from rocketfleet.controller.reconciling.apply import Applier
 from rocketfleet.controller.reconciling.backend import Backend, BackendError
 from rocketfleet.controller.reconciling.group_state import Asking, Counts, GroupState
 from rocketfleet.controller.reconciling.observe import Observation, Observer
 from rocketfleet.controller.reconciling.rolling_budget import RollingBudget
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
 from rocketfleet.controller.reporting import status as statuses
 from rocketfleet.controller.reporting.conditions import MEMBERS_DIFFER, limited_text, subscriptions_verdict
@@ -79,13 +87,13 @@ class Reconciler:
         self._applier = Applier(backend, workers, wake, clock, ticks, drained)
         self._states: dict[GroupKey, GroupState] = {}
 
-    async def reconcile(self, group: ConsumerGroup) -> float:
-        """One pass. Returns the seconds until the next look is due."""
+    async def reconcile(self, group: ConsumerGroup) -> Requeue:
+        """One pass. Says when the next look is due."""
         state = await self._state(group)
         requested = group.metadata.annotations.get(REBALANCE_REQUESTED)
         if requested != state.tracked.requested:
             state.tracked.requested = requested
-            state.applied.tell_again()
+            self._applier.tell_again(state.applied)
         now, wall = self._ticks(), self._clock()
         try:
             observation = await self._observer.look(group, state, now, wall)
@@ -93,8 +101,8 @@ class Reconciler:
             state.tracked.failures += 1
             state.tracked.troubled = True
             _log.warning("%s: %s", "/".join(group.key), error)
-            return min(LONGEST_PAUSE, 2.0 ** min(state.tracked.failures, 10))
-        state.take_in(observation.observed)
+            return Requeue(min(LONGEST_PAUSE, 2.0 ** min(state.tracked.failures, 10)))
+        state.observed = observation.observed
         view = self._lag_of(group, observation, state, wall)
         may_roll = self._may_roll(group, observation.snapshot)
         snapshot = replace(observation.snapshot, advised=view.advised, may_roll=may_roll)
@@ -105,12 +113,10 @@ class Reconciler:
         for failure in failures:
             _log.warning("%s: %s", "/".join(group.key), failure)
         state.tracked.last_desired = desired_replicas(group, snapshot)
-        state.tracked.ready = _able(snapshot, state.tracked.last_desired)
-        if self._lag is not None:
-            self._lag.note_replicas(group.key, state.tracked.last_desired, state.tracked.ready)
+        state.tracked.ready = ready_replicas(group, snapshot)
         events = self._track(group, observation, state, now)
         await self._show(group, observation, state, failures, events, view)
-        return self._pause(group, observation, state, actions, failures, now)
+        return Requeue(self._pause(group, observation, state, actions, failures, now))
 
     async def forget(self, key: GroupKey) -> None:
         """The object is gone, or no longer ours."""
@@ -184,7 +190,7 @@ class Reconciler:
             in_vain = not whole and now - max(state.applied.told_at, state.tracked.unbalanced_since or now) > TELL_AGAIN
             failed = state.applied.told != state.applied.telling and now - state.applied.told_at > TELL_AGAIN
             if in_vain or failed:
-                state.applied.tell_again()
+                self._applier.tell_again(state.applied)
         if shares_queues(group):
             owners = {} if snapshot.ownership is None else snapshot.ownership.owners
             queues = snapshot.queues or frozenset()
@@ -265,7 +271,8 @@ class Reconciler:
         try:
             for event in events:
                 await self._backend.emit(group, event)
-            await self._tell_of_lag(group)
+            if self._lag is not None:
+                await self._lag.tell(group.key, partial(self._backend.emit, group))
             groups = 1 if self._lag is None else len(self._lag)
             if statuses.differs(before, status, group.spec.autoscaling, groups):
                 await self._backend.write_status(group, as_json(status))
@@ -273,13 +280,6 @@ class Reconciler:
         except BackendError as error:
             state.tracked.troubled = True
             _log.warning("%s: %s", "/".join(group.key), error)
-
-    async def _tell_of_lag(self, group: ConsumerGroup) -> None:
-        """What came up since the last pass. What cannot be told now is told in the next."""
-        for event in [] if self._lag is None else self._lag.events(group.key):
-            await self._backend.emit(group, event)
-            assert self._lag is not None
-            self._lag.told(group.key, 1)
 
     # -- when to look again -------------------------------------------------------------------------------------------
 
@@ -320,11 +320,6 @@ def at_rest(group: ConsumerGroup, observation: Observation, state: GroupState, a
     if state.tracked.tracking.since is not None and shares_queues(group):
         return False  # a rebalance is under way
     return not snapshot.pods or balanced(group, snapshot)
-
-
-def _able(snapshot: Snapshot, desired: int) -> int:
-    """Pods that do the group's work: an update's extra one, and those on their way out, are not counted on."""
-    return sum(pod.ready and not pod.leaving and pod.ordinal < desired for pod in snapshot.pods)
 
 
 def as_json(status: ConsumerGroupStatus) -> dict[str, Any]:

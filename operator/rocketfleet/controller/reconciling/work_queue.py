@@ -19,7 +19,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from rocketfleet.base.backoff import BackoffPolicy, delay
 
@@ -31,6 +31,12 @@ RETRY_FLOOR = 1.0  # seconds after an error before which not even an event start
 JITTER = 0.1  # part of a long pause that is random, so that a thousand keys do not come due in one moment
 JITTERED = 5.0  # seconds from which on a pause is long
 RETRIES = BackoffPolicy(first=1.0, limit=60.0)
+
+
+class Requeue(NamedTuple):
+    """What a pass answers when its key is to be looked at again, `after` so many seconds; sooner if it is woken."""
+
+    after: float
 
 
 class Schedule(Generic[Key]):
@@ -56,12 +62,6 @@ class Schedule(Generic[Key]):
         if key in self._due and self._due[key] <= at:
             return
         self._set(key, at)
-
-    def forget(self, key: Key) -> None:
-        """It is gone: no pass is due any more. One that is under way ends by itself."""
-        self._due.pop(key, None)
-        self._not_before.pop(key, None)
-        self._failures.pop(key, None)
 
     def take(self, now: float) -> Key | None:
         """The key that has been due for longest and is not worked on; it counts as worked on from here."""
@@ -134,11 +134,13 @@ class Schedule(Generic[Key]):
 
 
 class WorkQueue(Generic[Key]):
-    """Works on keys as they come due, at most `workers` at once. `work` says in how many seconds to look again."""
+    """Works on keys as they come due, at most `workers` at once. `work` says when to look again; None: when something
+    wakes the key.
+    """
 
     def __init__(
         self,
-        work: Callable[[Key], Awaitable[float | None]],
+        work: Callable[[Key], Awaitable[Requeue | None]],
         workers: int = 8,
         pass_limit: float = 120.0,
         clock: Callable[[], float] = time.monotonic,
@@ -167,9 +169,6 @@ class WorkQueue(Generic[Key]):
         """Look at it in so many seconds; of several such wishes the earliest counts."""
         self._schedule.wake(key, self._clock(), seconds)
         self._changed.set()
-
-    def forget(self, key: Key) -> None:
-        self._schedule.forget(key)
 
     def waiting(self) -> tuple[int, float]:
         """Keys that wait for a worker, and the seconds that the first of them has waited. Nothing waits if paused."""
@@ -248,7 +247,7 @@ class WorkQueue(Generic[Key]):
             pause = self._schedule.failed(key, self._clock())
             _log.exception("%s: this pass failed, and is tried again in %.1f s", key, pause)
         else:
-            self._schedule.done(key, self._clock(), again)
+            self._schedule.done(key, self._clock(), None if again is None else again.after)
             well = True
         if self._observe is not None:
             self._observe(key, self._clock() - began, well)

@@ -25,8 +25,8 @@ READS: Final = frozenset(
 ) - {RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG}
 
 
-class Term(Protocol):
-    """As much of a leadership as writing needs."""
+class WriteGuard(Protocol):
+    """Who is asked before each write: the leadership of an operator, as far as writing needs it."""
 
     def may_act(self) -> bool: ...
 
@@ -41,11 +41,11 @@ class TermOver(RocketMQError):  # noqa: N818 - a state, not a fault
 
 
 class FencedRemoting(Remoting):
-    """Connections over which is written only while the term lasts."""
+    """Connections over which is written only while the guard allows it."""
 
-    def __init__(self, config: ClientConfig, term: Term) -> None:
+    def __init__(self, config: ClientConfig, guard: WriteGuard) -> None:
         super().__init__(config)
-        self._term = term
+        self._guard = guard
         self._longest = config.timeout
 
     async def call(self, address: str, command: Command, timeout: float | None = None) -> Command:
@@ -58,13 +58,13 @@ class FencedRemoting(Remoting):
         """How long the request may take. TermOver if it must not be made."""
         if command.code in READS:
             return timeout
-        if not self._term.may_act():
+        if not self._guard.may_act():
             raise TermOver
-        return min(self._longest if timeout is None else timeout, self._term.seconds_left())
+        return min(self._longest if timeout is None else timeout, self._guard.seconds_left())
 
 
-def fenced_client(config: ClientConfig, term: Term | None) -> Client:
-    """A client that writes only while the term lasts; without one, always."""
-    if term is None:
+def fenced_client(config: ClientConfig, guard: WriteGuard | None) -> Client:
+    """A client that writes only while the guard allows it; without one, always."""
+    if guard is None:
         return Client(config)
-    return Client(config, remoting=lambda config: FencedRemoting(config, term))
+    return Client(config, remoting=lambda config: FencedRemoting(config, guard))

@@ -9,7 +9,8 @@ past.
 
 Broadcasting groups keep their offsets with their members, who are asked one by one: `broadcast.py`.
 
-Everything is kept in memory and served from there: whoever asks for figures waits for nobody.
+Everything is kept in memory and served from there: whoever asks for figures waits for nobody. Whoever wants to hear of
+new ones says so when a group begins to be followed, and is called as soon as they are put together.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rocketfleet.lag.collecting.broker_reading import BrokerMemory, BrokerReadin
 from rocketfleet.lag.collecting.layout import Cluster, GroupLayout, wanted_of
 from rocketfleet.lag.collecting.reckoning import with_rates
 from rocketfleet.lag.judging.handling import Handling
-from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, Limits, State, Verdict, judge
+from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, Limits, State, judge
 from rocketfleet.lag.judging.window import MOMENTS, Window
 from rocketfleet.lag.target import Target
 
@@ -48,7 +49,13 @@ BROADCAST_INTERVAL: Final = 15.0
 CALM: Final = 4
 """A group without lag is asked for its members at every so many sweeps."""
 RESTS: Final = GroupVerdict(State.UNKNOWN, "the group is suspended: nobody expects it to consume")
-_BREATH: Final = 50  # groups that are put together before others get a turn
+_GROUPS_PER_TURN: Final = 25
+"""So many are put together, and judged by whoever hears of them, before others get a turn of the event loop: a thousand
+at once would hold up all else for a good part of a second."""
+
+
+def _nobody() -> None:
+    """Nobody wants to hear of it."""
 
 
 class Keeper(Protocol):
@@ -63,6 +70,7 @@ class Followed:
 
     target: Target
     window: Window
+    published: Callable[[], None]
     owners: Mapping[MessageQueue, str] = field(default_factory=dict)
     verdict: GroupVerdict | None = None
     resting: bool = False  # nobody expects it to consume
@@ -107,14 +115,17 @@ class LagMonitor:
 
     # -- what is watched
 
-    def follow(self, key: Hashable, target: Target) -> None:
-        """Watch a group, or go on with another target. The window stays, unless it is another group."""
+    def follow(self, key: Hashable, target: Target, published: Callable[[], None] = _nobody) -> None:
+        """Watch a group, or go on with another target. The window stays, unless it is another group. `published` is
+        called whenever there are new figures of it, and must not fail.
+        """
         known = self._followed.get(key)
         same = known is not None and (known.target.group, known.target.broadcast) == (target.group, target.broadcast)
         if known is not None and same:
-            known.target = target
+            known.target, known.published = target, published
         else:
-            self._followed[key] = Followed(target, Window(broadcast=target.broadcast, size=self._moments))
+            window = Window(broadcast=target.broadcast, size=self._moments)
+            self._followed[key] = Followed(target, window, published)
 
     def forget(self, key: Hashable) -> None:
         """Watch it no more. Its figures are gone at once."""
@@ -175,10 +186,6 @@ class LagMonitor:
         if known.verdict is None:
             known.verdict = RESTS if known.resting else judge(known.window, self._limits)
         return known.verdict
-
-    def verdicts(self, key: Hashable) -> tuple[Verdict, ...]:
-        """All findings, the worst first."""
-        return self.verdict(key).verdicts
 
     # -- looking
 
@@ -260,7 +267,7 @@ class LagMonitor:
         self, groups: list[tuple[Followed, GroupLayout]], readings: dict[str, BrokerReading], asked: set[int], at: float
     ) -> None:
         for number, (one, layout) in enumerate(groups):
-            if number % _BREATH == _BREATH - 1:
+            if number % _GROUPS_PER_TURN == _GROUPS_PER_TURN - 1:
                 await asyncio.sleep(0)
             self._add(
                 one,
@@ -284,6 +291,7 @@ class LagMonitor:
         one.handling, moment = one.handling.after(replace(moment, work=one.work))
         one.window = with_rates(one.window.after(moment))
         one.verdict = None
+        one.published()
 
     @staticmethod
     def _tell(memory: _ClusterMemory, trouble: RocketMQError | None, errors: Mapping[str, RocketMQError]) -> None:

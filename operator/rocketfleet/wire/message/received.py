@@ -131,11 +131,6 @@ class ReceivedMessage:
         return memoryview(self._data)[start : start + self.body_length]
 
     @property
-    def crc_matches(self) -> bool:
-        """Whether the stored body is the one the broker took the checksum of."""
-        return zlib.crc32(self.raw_body) & _CRC_MASK == self.body_crc & _CRC_MASK
-
-    @property
     def born_host(self) -> str:
         """The producer's address and port."""
         start = self._start + _BORN_HOST_POSITION

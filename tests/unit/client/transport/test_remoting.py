@@ -110,7 +110,7 @@ async def test_ten_thousand_calls_answered_out_of_order_share_one_connection() -
 
         assert all(await asyncio.gather(*(one(n) for n in range(10_000))))
         assert len(peer.channels) == 1
-        assert remoting._connections[peer.address].in_flight == 0
+        assert not remoting._connections[peer.address]._pending
         await remoting.close()
 
 
@@ -158,7 +158,7 @@ async def test_a_cancelled_call_leaves_nothing_behind() -> None:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         connection = remoting._connections[peer.address]
-        assert connection.in_flight == 0
+        assert not connection._pending
         for channel, command in asked:
             channel.answer(command)
         peer.script = obedient
@@ -357,7 +357,7 @@ async def test_oneway_is_marked_and_not_awaited() -> None:
         await remoting.oneway(peer.address, request(RequestCode.UPDATE_CONSUMER_OFFSET, {"queueId": 1}))
         await until(lambda: peer.received)
         assert peer.received[0].is_oneway
-        assert remoting._connections[peer.address].in_flight == 0
+        assert not remoting._connections[peer.address]._pending
         await remoting.close()
 
 

@@ -867,6 +867,11 @@ async def test_a_drain_that_is_hurried_waits_no_longer_but_commits(make: Make) -
 # -- handlers whose queue was lost
 
 
+def at_work(scene: Scene) -> int:
+    """Messages in the hands of handlers whose queue was lost."""
+    return sum(lane.window.unfinished for lane in scene.holdings._orphans)
+
+
 async def lost_with_a_handler_at_work(make: Make, **settings: Any) -> Scene:
     scene = make(consume_thread_min=1, consume_thread_max=1, **settings)
     scene.hold_handlers()
@@ -876,7 +881,7 @@ async def lost_with_a_handler_at_work(make: Make, **settings: Any) -> Scene:
     scene.holdings.event(holding, Event.REFUSED)
     scene.holdings.release([queue()])
     await until(lambda: scene.holdings.queues == frozenset())
-    assert scene.holdings.at_work == 1
+    assert at_work(scene) == 1
     return scene
 
 
@@ -890,7 +895,7 @@ async def test_a_drain_waits_for_handlers_whose_queue_was_lost(make: Make) -> No
     scene.let_go.set()
     await until(lambda: not scene.holdings.waits_for_orphans)
     assert scene.holdings.changed.is_set(), "whoever waits is told"
-    assert scene.holdings.at_work == 0
+    assert at_work(scene) == 0
     assert len(scene.broker.committed) == committed, "and nothing is committed"
 
 
@@ -902,7 +907,7 @@ async def test_a_drain_that_is_hurried_or_out_of_time_waits_for_them_no_longer(m
     late = await lost_with_a_handler_at_work(make, drain_timeout=0.02)
     late.holdings.drain()
     await until(lambda: not late.holdings.waits_for_orphans)
-    assert late.holdings.at_work == 1
+    assert at_work(late) == 1
     await late.holdings.close()
     assert late.holdings.final[queue()].unfinished == 1, "it is said that one was cut off"
 

@@ -27,7 +27,7 @@ from rocketfleet.controller.rocketmq.allowed_hosts import allowed_hosts
 from rocketfleet.worker.configuration.setting_table import OnTimeout
 
 
-class Term:
+class Guard:
     def __init__(self) -> None:
         self.acts = True
 
@@ -41,9 +41,9 @@ class Term:
 class Setup:
     def __init__(self, server: KubeServer) -> None:
         self.server = server
-        self.term = Term()
+        self.guard = Guard()
         self.now = 0.0
-        self.api = KubeApi(server.client(), self.term)
+        self.api = KubeApi(server.client(), self.guard)
         self.view = KubeView(self.api)
         self.told: list[Event] = []
         self.backend = KubeBackend(
@@ -303,7 +303,7 @@ class TestPods:
     async def test_who_does_not_lead_writes_nothing(self, setup: Setup) -> None:
         group = await ready(setup)
         before = len(setup.server.writes())
-        setup.term.acts = False
+        setup.guard.acts = False
         with pytest.raises(NotLeading):
             await setup.backend.create_pod(group, 0, "r1")
         with pytest.raises(NotLeading):
@@ -392,10 +392,21 @@ class TestObjects:
             "poddisruptionbudgets", "default", "orders-consumers", {"spec": {"minAvailable": 5}}
         )
         assert setup.view.saw_budget("MODIFIED", changed) == ("default", "orders")
-        assert not await setup.backend.evictions_limited(group, 1)
+        assert await setup.backend.evictions_kept(group) == 5
         await setup.backend.limit_evictions(group, 1)
-        assert await setup.backend.evictions_limited(group, 1)
+        assert await setup.backend.evictions_kept(group) == 1
         assert setup.server.get("poddisruptionbudgets", "default", "orders-consumers")["spec"]["minAvailable"] == 1
+
+    @pytest.mark.parametrize("changed", [{"minAvailable": "50%"}, {"unhealthyPodEvictionPolicy": "IfHealthyBudget"}])
+    async def test_a_budget_that_is_changed_in_another_way_counts_as_none(
+        self, setup: Setup, changed: dict[str, str]
+    ) -> None:
+        group = await ready(setup)
+        written = await setup.server.change("poddisruptionbudgets", "default", "orders-consumers", {"spec": changed})
+        setup.view.saw_budget("MODIFIED", written)
+        assert await setup.backend.evictions_kept(group) is None
+        await setup.backend.limit_evictions(group, 1)
+        assert await setup.backend.evictions_kept(group) == 1
 
     async def test_somebody_else_s_budget_is_left_alone(self, setup: Setup) -> None:
         group = await setup.group()
@@ -406,11 +417,11 @@ class TestObjects:
         await setup.view.sync()
         with pytest.raises(BackendError, match="belongs to an earlier object or to somebody else and is left alone"):
             await setup.backend.limit_evictions(group, 1)
-        assert not await setup.backend.evictions_limited(group, 1)
+        assert await setup.backend.evictions_kept(group) is None
         assert setup.server.get("poddisruptionbudgets", "default", "orders-consumers") == foreign
         await setup.server.remove("poddisruptionbudgets", "default", "orders-consumers")
         await setup.backend.limit_evictions(group, 1)
-        assert await setup.backend.evictions_limited(group, 1)
+        assert await setup.backend.evictions_kept(group) == 1
         assert setup.server.get("poddisruptionbudgets", "default", "orders") == namesake
 
     async def test_a_budget_under_the_name_of_earlier_versions_is_replaced(self, setup: Setup) -> None:
@@ -419,23 +430,22 @@ class TestObjects:
         old = {"metadata": {**ours["metadata"], "name": "orders", "uid": "old"}, "spec": ours["spec"]}
         old = await setup.server.put("poddisruptionbudgets", old)
         assert setup.view.saw_budget("ADDED", old) == ("default", "orders")
-        assert not await setup.backend.evictions_limited(group, 1)
+        assert await setup.backend.evictions_kept(group) is None
         await setup.backend.limit_evictions(group, 1)
-        assert await setup.backend.evictions_limited(group, 1)
+        assert await setup.backend.evictions_kept(group) == 1
         assert setup.server.names("poddisruptionbudgets") == ["orders-consumers"]
 
     async def test_a_list_wakes_the_group_of_a_budget_that_has_gone(self, setup: Setup) -> None:
         group = await ready(setup)
         await setup.server.remove("poddisruptionbudgets", "default", "orders-consumers", silently=True)
         assert group.key in await setup.view.sync()
-        assert not await setup.backend.evictions_limited(group, 1)
+        assert await setup.backend.evictions_kept(group) is None
 
     async def test_a_budget_follows_the_number_of_pods_and_is_written_only_then(self, setup: Setup) -> None:
         group = await ready(setup)
-        assert await setup.backend.evictions_limited(group, 1)
-        assert not await setup.backend.evictions_limited(group, 5)
+        assert await setup.backend.evictions_kept(group) == 1
         await setup.backend.limit_evictions(group, 5)
-        assert await setup.backend.evictions_limited(group, 5)
+        assert await setup.backend.evictions_kept(group) == 5
         assert setup.server.get("poddisruptionbudgets", "default", "orders-consumers")["spec"]["minAvailable"] == 5
 
     async def test_an_object_of_the_same_name_does_not_inherit_a_token(self, setup: Setup) -> None:

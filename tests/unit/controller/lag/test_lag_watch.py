@@ -1,12 +1,12 @@
 """Lag between passes: what wakes a group, what it is advised, and what whoever leads next still knows."""
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.waiting import until
 from tests.unit.controller.reconciling.test_reconcile import Passes
 from tests.unit.controller.stage import QUEUES, Stage, StageBackend, StageWorkers, group_of
 
@@ -15,7 +15,8 @@ from rocketfleet.api.names import OFFSETS_MOVED, RECOMMENDED_REPLICAS
 from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Truth
 from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.lag.scaling import Meter, policy_of
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.reconciling.backend import BackendError
 from rocketfleet.controller.reconciling.reconcile import Reconciler
 from rocketfleet.controller.reporting.lag_health import lag_events
 from rocketfleet.lag.figures import GroupLag, QueueLag, Work
@@ -37,16 +38,22 @@ class StageMonitor:
         self.figures: dict[GroupKey, GroupLag] = {}
         self.verdicts: dict[GroupKey, GroupVerdict] = {}
         self.targets: dict[GroupKey, Target] = {}
+        self.published: dict[GroupKey, Callable[[], None]] = {}
         self.owners: Mapping[MessageQueue, str] = {}
         self.resets: list[float] = []
         self.resting = False
         self.work: Work | None = None
 
-    def follow(self, key: GroupKey, target: Target) -> None:
-        self.targets[key] = target
+    def follow(self, key: GroupKey, target: Target, published: Callable[[], None]) -> None:
+        self.targets[key], self.published[key] = target, published
+
+    def publish(self, key: GroupKey, seen: GroupLag) -> None:
+        self.figures[key] = seen
+        self.published[key]()
 
     def forget(self, key: GroupKey) -> None:
         self.targets.pop(key, None)
+        self.published.pop(key, None)
         self.figures.pop(key, None)
 
     def latest(self, key: GroupKey) -> GroupLag | None:
@@ -112,7 +119,7 @@ class Watching(Passes):
     async def see(self, *lags: int | None, seconds: float = 5.0, **more: Any) -> None:
         """A sweep, and the pass after it."""
         self.stage.now += seconds
-        self.monitor.figures[KEY] = figures(self.stage.now, *lags, **more)
+        self.monitor.publish(KEY, figures(self.stage.now, *lags, **more))
         await self.reconciler.reconcile(self.stage.group)
 
     @property
@@ -199,6 +206,7 @@ async def test_a_group_that_is_suspended_is_not_accused_and_not_scaled() -> None
     await passes.to_rest()
     group = passes.stage.group
     passes.stage.group = group.model_copy(update={"spec": group.spec.model_copy(update={"suspend": True})})
+    await passes.once()
     passes.monitor.verdicts[KEY] = accused(State.STOPPED, "nobody consumes")
     for _ in range(4):
         await passes.see(100, 100, 100, 90)
@@ -213,6 +221,7 @@ async def test_what_came_in_during_a_rest_is_not_held_against_the_group_afterwar
     resting = passes.stage.group.spec.model_copy(update={"suspend": True})
     working = passes.stage.group.spec
     passes.stage.group = passes.stage.group.model_copy(update={"spec": resting})
+    await passes.once()
     passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grows")
     await passes.see(10, 0, 0, 0)
     await passes.see(20, 0, 0, 0)
@@ -278,29 +287,58 @@ async def test_an_object_that_was_made_again_is_not_accused_of_what_was_before()
 async def test_a_group_is_woken_when_a_pass_has_something_to_do() -> None:
     passes = Watching()
     await passes.to_rest()
-    passes.watch._interval = 0.05
-    passes.watch.start()
-    try:
-        passes.woken.clear()
-        rounds = 0
+    passes.monitor.publish(KEY, figures(passes.stage.now, 0, 0, 0, 0))
+    passes.woken.clear()  # the first figures are news: the group's lag is known now
+    passes.monitor.publish(KEY, figures(passes.stage.now + 1, 5, 0, 0, 0))
+    assert passes.woken == []
+    passes.monitor.verdicts[KEY] = accused(State.STALLED, "it stands still")
+    passes.monitor.publish(KEY, figures(passes.stage.now + 2, 5, 0, 0, 0))
+    assert passes.woken == [KEY]
 
-        def count() -> None:
-            nonlocal rounds
-            rounds += 1
 
-        passes.watch.polled = count  # type: ignore[method-assign]
-        passes.monitor.figures[KEY] = figures(passes.stage.now, 0, 0, 0, 0)
-        await until(lambda: rounds >= 3)
-        passes.woken.clear()  # the first figures are news: the group's lag is known now
-        passes.monitor.figures[KEY] = figures(passes.stage.now + 1, 5, 0, 0, 0)
-        rounds = 0
-        await until(lambda: rounds >= 3)
-        assert passes.woken == []
-        passes.monitor.verdicts[KEY] = accused(State.STALLED, "it stands still")
-        passes.monitor.figures[KEY] = figures(passes.stage.now + 2, 5, 0, 0, 0)
-        await until(lambda: passes.woken == [KEY])
-    finally:
-        await passes.watch.close()
+async def test_figures_that_cannot_be_judged_cost_nobody_the_sweep(caplog: pytest.LogCaptureFixture) -> None:
+    passes = Watching()
+    await passes.to_rest()
+    passes.woken.clear()
+
+    def fails(key: GroupKey) -> GroupVerdict:
+        raise ZeroDivisionError("a bug")
+
+    passes.monitor.verdict = fails  # type: ignore[method-assign]
+    with caplog.at_level(logging.ERROR):
+        passes.monitor.publish(KEY, figures(passes.stage.now, 5, 0, 0, 0))
+    assert passes.woken == []
+    assert "default/orders: the lag could not be judged" in caplog.text
+
+
+async def test_figures_of_a_group_that_is_gone_by_then_wake_nobody() -> None:
+    passes = Watching()
+    await passes.to_rest()
+    published = passes.monitor.published[KEY]
+    await passes.reconciler.forget(KEY)
+    passes.woken.clear()
+    passes.monitor.figures[KEY] = figures(passes.stage.now, 0, 0, 0, 0)
+    published()  # the sweep that was under way
+    assert passes.woken == []
+
+
+async def test_what_cannot_be_told_is_told_in_the_next_pass_and_nothing_twice() -> None:
+    passes = Watching(group_of(2))
+    await passes.to_rest()
+    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grew", State.SKEWED, "queue 0 carries most")
+    passes.monitor.publish(KEY, figures(passes.stage.now, 50, 0, 0, 0))
+    refused: list[Reason] = []
+
+    async def refuses_the_second(event: Event) -> None:
+        if refused:
+            raise BackendError("no")
+        refused.append(event.reason)
+
+    with pytest.raises(BackendError):
+        await passes.watch.tell(KEY, refuses_the_second)
+    await passes.reconciler.reconcile(passes.stage.group)
+    told = [reason for reason in passes.reasons() if reason in (Reason.LAG_GROWING, Reason.LAG_SKEWED)]
+    assert sorted([*refused, *told]) == sorted([Reason.LAG_GROWING, Reason.LAG_SKEWED])
 
 
 async def test_a_group_at_rest_writes_nothing_although_its_lag_moves() -> None:
@@ -364,6 +402,7 @@ async def test_whoever_leads_next_does_not_say_recovered_before_it_has_looked_fo
     await passes.see(5, 0, 0, 0)
     await passes.reconciler.close()
     passes.reconciler = passes.another()
+    await passes.once()
     passes.monitor.verdicts.clear()  # too early to judge
     for _ in range(DEFAULT_LIMITS.moments):
         await passes.see(5, 0, 0, 0)
@@ -472,7 +511,7 @@ async def test_a_group_at_nothing_wakes_though_one_queue_is_not_known() -> None:
     assert passes.status.desired_replicas == 0
     seen = figures(passes.stage.now + 5, 3, 0, 0, None)
     passes.stage.now += 5
-    passes.monitor.figures[KEY] = replace(seen, at_least=3)
+    passes.monitor.publish(KEY, replace(seen, at_least=3))
     await passes.reconciler.reconcile(passes.stage.group)
     assert passes.status.desired_replicas == 1
     assert Reason.SCALED_FROM_ZERO in passes.reasons()

@@ -15,6 +15,7 @@ from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator.group_pass import GroupPass
 from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.resources.pod import Defaults
 
 ORDERS = GroupKey("default", "orders")
@@ -38,12 +39,13 @@ class Passes:
             told=self.told.append,
         )
         self.run = GroupPass(self.view, self.backend, lambda: True, lambda: 1_700_000_000.0)
-        self.run.reconciler = self
+        term: Any = self
+        self.run.begin_term(term)
         self.groups: list[ConsumerGroup] = []
 
-    async def reconcile(self, group: ConsumerGroup) -> float:
+    async def reconcile(self, group: ConsumerGroup) -> Requeue:
         self.groups.append(group)
-        return 30.0
+        return Requeue(30.0)
 
     async def forget(self, key: GroupKey) -> None: ...
 

@@ -16,6 +16,7 @@ from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.operator import leader, operator
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.operator import Operator, OperatorError, Options
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.resources.pod import Defaults
 
 LIMIT = 40.0
@@ -35,7 +36,7 @@ class Recorder:
         self.hold: asyncio.Event | None = None
         self.holding = 0
 
-    async def reconcile(self, group: ConsumerGroup) -> float:
+    async def reconcile(self, group: ConsumerGroup) -> Requeue:
         self.passes.append(group.key)
         if self.hold is not None:
             self.holding += 1
@@ -46,8 +47,8 @@ class Recorder:
         if not seen and not group.spec.suspend:
             await self.backend.ensure_objects(group)
             await self.backend.create_pod(group, 0, "r1")
-            return 0.1
-        return 30.0
+            return Requeue(0.1)
+        return Requeue(30.0)
 
     async def forget(self, key: GroupKey) -> None:
         self.forgotten.append(key)
@@ -73,7 +74,7 @@ class Running:
         self.stop = asyncio.Event()
         self.task = asyncio.create_task(self.operator.run(self.stop), name=f"operator {name}")
 
-    def _make(self, backend: KubeBackend, wake: Callable[[GroupKey], None], _: Metrics) -> Recorder:
+    def _make(self, backend: KubeBackend, wake: Callable[[GroupKey], None], _: Metrics) -> Any:
         self.terms.append(Recorder(backend))
         return self.terms[-1]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import Any
 
 from tests.support.waiting import until
 from tests.unit.controller.kube_objects import manifest
@@ -15,6 +16,7 @@ from rocketfleet.controller.operator.operator import Operator, Options
 from rocketfleet.controller.planning.preparation import Preparation, Standing
 from rocketfleet.controller.planning.snapshot import Ownership
 from rocketfleet.controller.reconciling.reconcile import Reconciler
+from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.controller.rocketmq.brokers import Members
 from rocketfleet.controller.rocketmq.group_preparation import Prepared
@@ -77,7 +79,7 @@ def statuses(server: KubeServer) -> int:
 class Counted(Reconciler):
     passes = 0
 
-    async def reconcile(self, group: ConsumerGroup) -> float:
+    async def reconcile(self, group: ConsumerGroup) -> Requeue:
         Counted.passes += 1
         return await super().reconcile(group)
 
@@ -86,7 +88,7 @@ class Counted(Reconciler):
 
 
 async def test_a_thousand_suspended_groups_at_rest_cause_no_calls() -> None:
-    def make_term(backend: KubeBackend, wake: Callable[[GroupKey], None], _: Metrics) -> Counted:
+    def make_term(backend: KubeBackend, wake: Callable[[GroupKey], None], _: Metrics) -> Any:
         return Counted(backend, QuietBrokers(), defaults=Defaults("image"), wake=wake)
 
     async with running() as server:

@@ -9,7 +9,7 @@ from tests.unit.controller.stage import Stage, StageBackend, group_of
 from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.controller.operator.group_metrics import rendered
 from rocketfleet.controller.operator.metrics import Metrics
-from rocketfleet.controller.operator.term import LagOptions, ReconcilerTerm
+from rocketfleet.controller.operator.term import LagOptions, Term
 from rocketfleet.controller.reconciling.group_state import Counts
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.lag.samples.sinks import HistoryOptions
@@ -20,7 +20,7 @@ async def test_a_term_shows_its_groups_and_ends_with_everything_it_began(tmp_pat
     options = LagOptions(interval=0.1, history=HistoryOptions(directory=tmp_path))
     stage = Stage(group_of(2))
     backend: Any = StageBackend(stage)
-    term = ReconcilerTerm(backend, lambda key: None, Defaults("image"), options, Metrics())
+    term = Term(backend, lambda key: None, Defaults("image"), options, Metrics())
     assert b"rocketfleet_lag_groups 0" in term.metrics()
     await term.reconcile(stage.group)
     text = term.metrics().decode()

@@ -115,10 +115,10 @@ def taken(*pods: Any, **changes: Any) -> Snapshot:
 
 
 def test_nothing_is_begun_for_a_group_that_another_object_has() -> None:
-    actions = plan(manifest(2), taken(finalizer=False, prepared=False, objects=False, budget=False), NOW)
+    actions = plan(manifest(2), taken(finalizer=False, prepared=False, objects=False, budget=None), NOW)
     assert quiet(actions) == []
     assert reasons(actions) == [Reason.TAKEN]
-    assert quiet(plan(manifest(2), taken(prepared=False, objects=False, budget=False), NOW)) == []
+    assert quiet(plan(manifest(2), taken(prepared=False, objects=False, budget=None), NOW)) == []
 
 
 def test_what_runs_already_is_drained_though_brokers_are_away() -> None:

@@ -14,7 +14,7 @@ from rocketfleet.controller.planning import actions as act
 from rocketfleet.controller.planning.actions import Reason
 from rocketfleet.controller.planning.drain import DELETION_MARGIN, drain_limit
 from rocketfleet.controller.planning.plan import failed_pause, plan
-from rocketfleet.controller.planning.snapshot import DrainMark, Ownership, Phase, Pod, Snapshot
+from rocketfleet.controller.planning.snapshot import DrainMark, Evictions, Ownership, Phase, Pod, Snapshot
 from rocketfleet.controller.planning.update import SETTLE_LIMIT
 from rocketfleet.controller.planning.wanted import desired_replicas
 from rocketfleet.wire.queue import MessageQueue
@@ -77,13 +77,16 @@ def test_a_suspended_group_prepares_and_creates_nothing() -> None:
 )
 def test_evictions_leave_all_pods_but_one(spec: dict[str, Any], seen: dict[str, Any], keep: int) -> None:
     group = group_of(**spec)
-    assert act.LimitEvictions(keep) in plan(group, snapshot(budget=False, **seen), NOW)
-    assert not any(isinstance(action, act.LimitEvictions) for action in plan(group, snapshot(**seen), NOW))
+    for unlimited in (None, keep + 1):
+        assert act.LimitEvictions(keep) in plan(group, snapshot(budget=unlimited, **seen), NOW)
+    for limited in (keep, Evictions.NONE):
+        actions = plan(group, snapshot(budget=limited, **seen), NOW)
+        assert not any(isinstance(action, act.LimitEvictions) for action in actions)
 
 
 def test_nobody_waits_for_the_limit_of_evictions() -> None:
-    assert plan(manifest(1), snapshot(budget=False), NOW) == [act.LimitEvictions(0), act.CreatePod(0)]
-    assert plan(manifest(2, suspend=True), snapshot(budget=False), NOW) == []
+    assert plan(manifest(1), snapshot(budget=None), NOW) == [act.LimitEvictions(0), act.CreatePod(0)]
+    assert plan(manifest(2, suspend=True), snapshot(budget=None), NOW) == []
 
 
 # -- how many -----------------------------------------------------------------------------------------------------

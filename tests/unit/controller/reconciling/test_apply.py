@@ -43,7 +43,7 @@ class Acting:
 
     async def look(self) -> Observation:
         seen = await self._observer.look(self.stage.group, self.state, self.stage.now, self.stage.now)
-        self.state.take_in(seen.observed)
+        self.state.observed = seen.observed
         return seen
 
 
@@ -70,6 +70,19 @@ async def test_a_name_that_is_taken_keeps_no_other_pod_from_being_created() -> N
     failures = await acting(*map(act.CreatePod, range(10)))
     assert sorted(pod.ordinal for pod in acting.stage.pods.values()) == [1, 2, 4, 5, 6, 7, 8, 9]
     assert failures == ["CreatePod: orders-0 belongs to somebody else"]
+
+
+async def test_what_was_noted_of_a_pod_goes_with_it() -> None:
+    acting = Acting()
+    acting.stage.drained.set()
+    gone, other = acting.stage.add_pod(0), acting.stage.add_pod(1)
+    await acting(*(act.RequestDrain(pod) for pod in (gone, other)))
+    applied = acting.state.applied
+    await until(lambda: len(applied.outcomes) == 2)
+    await acting(*(act.DeletePod(pod) for pod in (gone, other)))
+    acting.stage.pods = {other.uid: other}
+    await acting()
+    assert applied.outcomes.keys() == applied.deletions.keys() == {other.uid}
 
 
 async def test_a_pod_that_takes_proofs_is_shown_no_token() -> None:

@@ -54,7 +54,7 @@ class Look:
         before = copy.deepcopy(self.state)
         seen = await self._observer.look(self.stage.group, self.state, self.stage.now, self.stage.now)
         assert self.state == before, "a look writes nothing"
-        self.state.take_in(seen.observed)
+        self.state.observed = seen.observed
         return seen
 
 

@@ -55,7 +55,7 @@ class Passes:
         )
 
     async def once(self) -> float:
-        pause = await self.reconciler.reconcile(self.stage.group)
+        pause = (await self.reconciler.reconcile(self.stage.group)).after
         for state in list(self.reconciler._states.values()):
             await until(lambda state=state: not state.applied.tasks)  # type: ignore[misc]
         self.stage.now += pause
@@ -310,7 +310,7 @@ async def test_what_is_forgotten_holds_no_task_and_no_connection() -> None:
     passes.scale(0)
     state = passes.reconciler._states[passes.stage.group.key]
     for _ in range(3):
-        assert await passes.reconciler.reconcile(passes.stage.group) == MOVING
+        assert (await passes.reconciler.reconcile(passes.stage.group)).after == MOVING
     assert state.applied.tasks
     tasks = list(state.applied.tasks.values())
     await passes.reconciler.forget(passes.stage.group.key)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketfleet.controller.reconciling.work_queue import RETRIES, RETRY_FLOOR, SETTLE, Schedule, WorkQueue
+from rocketfleet.controller.reconciling.work_queue import RETRIES, RETRY_FLOOR, SETTLE, Requeue, Schedule, WorkQueue
 
 LIMIT = 20.0
 
@@ -94,12 +94,6 @@ class TestSchedule:
         assert schedule.take(0.0) == "running"
         assert schedule.waiting(11.0) == (1, 10.0)
 
-    def test_one_that_is_forgotten_is_not_taken(self) -> None:
-        schedule = make()
-        schedule.wake("a", 0.0)
-        schedule.forget("a")
-        assert schedule.take(1.0) is None
-
     def test_one_that_wakes_itself_all_the_time_does_not_starve_the_others(self) -> None:
         schedule = make()
         for key in ("busy", *"abcdef"):
@@ -119,7 +113,7 @@ class TestSchedule:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["wake", "later", "take", "done", "fail", "time", "forget"]),
+            st.sampled_from(["wake", "later", "take", "done", "fail", "time"]),
             st.sampled_from("abc"),
             st.floats(0.0, 40.0),
         ),
@@ -156,9 +150,6 @@ def test_whatever_happens_each_key_runs_once_at_a_time_and_none_that_was_woken_i
                 schedule.failed(key, now)
                 running.discard(key)
                 owed.add(key)
-            case "forget" if key not in running:
-                schedule.forget(key)
-                owed.discard(key)
             case "time":
                 now += seconds
             case _:
@@ -193,7 +184,7 @@ class TestWorkQueue:
         seen: dict[str, int] = {}
         finished = asyncio.Event()
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             nonlocal most
             assert key not in under_way
             under_way.append(key)
@@ -220,7 +211,7 @@ class TestWorkQueue:
         outcomes: list[bool] = []
         finished = asyncio.Event()
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             if not outcomes:
                 raise ValueError("not this time")
             finished.set()
@@ -239,7 +230,7 @@ class TestWorkQueue:
         others = asyncio.Event()
         cut = asyncio.Event()
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             if key == "other":
                 others.set()
                 return None
@@ -262,11 +253,11 @@ class TestWorkQueue:
         began, go_on = asyncio.Event(), asyncio.Event()
         done: list[str] = []
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             began.set()
             await go_on.wait()
             done.append(key)
-            return 0.0
+            return Requeue(0.0)
 
         queue: WorkQueue[str] = WorkQueue(work, workers=1)
         queue.wake("a")
@@ -288,7 +279,7 @@ class TestWorkQueue:
         began = asyncio.Event()
         count = 0
 
-        async def work(key: str) -> float | None:
+        async def work(key: str) -> Requeue | None:
             nonlocal count
             count += 1
             began.set()

@@ -73,7 +73,7 @@ class Look:
     async def __call__(self, code: Code) -> Observation:
         self.stage.code = code
         seen = await self._observer.look(self.stage.group, self.state, self.stage.now, self.stage.now)
-        self.state.take_in(seen.observed)
+        self.state.observed = seen.observed
         return seen
 
     async def outdated(self, code: Code) -> list[int]:

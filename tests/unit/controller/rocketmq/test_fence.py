@@ -14,12 +14,12 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import GroupNotExist, RequestTimeout
 from rocketfleet.client.requests import broker_groups, broker_locks, broker_offsets, broker_topics
 from rocketfleet.controller.operator.metrics import Metrics
-from rocketfleet.controller.operator.term import LagOptions, ReconcilerTerm
+from rocketfleet.controller.operator.term import LagOptions, Term
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.controller.rocketmq.fence import READS, FencedRemoting, TermOver, fenced_client
 from rocketfleet.wire.bodies import SubscriptionGroupConfig, TopicConfig
 from rocketfleet.wire.codes import RequestCode, ResponseCode
-from rocketfleet.wire.command import Command
+from rocketfleet.wire.command import Command, request
 from rocketfleet.wire.queue import MessageQueue
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
@@ -64,7 +64,7 @@ class Broker(Peer):
 WRITES: dict[str, Any] = {
     "a group": lambda client, at: broker_groups.create_group(client.remoting, at, SubscriptionGroupConfig("g")),
     "an offset": lambda client, at: broker_offsets.update_offset(client.remoting, at, "g", QUEUE, 1),
-    "one way": lambda client, at: broker_offsets.update_offset_oneway(client.remoting, at, "g", QUEUE, 1),
+    "one way": lambda client, at: client.remoting.oneway(at, request(RequestCode.UPDATE_CONSUMER_OFFSET)),
     "a lock": lambda client, at: broker_locks.lock(client.remoting, at, "g", "me", [QUEUE]),
     "an unlock": lambda client, at: broker_locks.unlock(client.remoting, at, "g", "me", [QUEUE]),
     "a topic": lambda client, at: broker_topics.create_topic(client.remoting, at, TopicConfig("t")),
@@ -128,11 +128,11 @@ def test_what_changes_something_is_not_among_the_reads() -> None:
 
 async def test_the_brokers_of_a_term_are_fenced_and_those_without_a_term_are_not() -> None:
     class Leader(StageBackend):
-        term = Leading()  # type: ignore[assignment]
+        guard = Leading()  # type: ignore[assignment]
 
     group = group_of()
     for backend, kind in ((Leader(Stage(group)), FencedRemoting), (StageBackend(Stage(group)), None)):
-        term = ReconcilerTerm(backend, lambda key: None, Defaults("image"), LagOptions(), Metrics())  # type: ignore[arg-type]
+        term = Term(backend, lambda key: None, Defaults("image"), LagOptions(), Metrics())  # type: ignore[arg-type]
         access = await term._brokers.of(group, ClientConfig("127.0.0.1:9876"))
         assert isinstance(access.client, Client)
         assert isinstance(access.client.remoting, FencedRemoting) is (kind is not None)

@@ -119,8 +119,12 @@ def watch(cluster: Cluster, *groups: tuple[str, str], **settings: Any) -> tuple[
     clock = Clock()
     monitor = LagMonitor(clock=clock, **settings)
     for group, topic in groups:
-        monitor.follow(group, Target(cluster, group, (topic,), ConsumeFromWhere.LAST_OFFSET, cluster="c", name=group))  # type: ignore[arg-type]
+        monitor.follow(group, target(cluster, group, topic))
     return monitor, clock
+
+
+def target(cluster: Cluster, group: str, topic: str) -> Target:
+    return Target(cluster, group, (topic,), ConsumeFromWhere.LAST_OFFSET, cluster="c", name=group)  # type: ignore[arg-type]
 
 
 def commit(broker: Broker, group: str, topic: str, *offsets: int) -> None:
@@ -167,7 +171,8 @@ async def test_a_slow_broker_delays_only_its_own_groups() -> None:
     commit(cluster.parts["a"], "g", "slow", 1, 1)
     commit(cluster.parts["b"], "h", "quick", 1, 1)
     monitor, _ = watch(cluster, ("g", "slow"), ("h", "quick"), patience=60.0)
-    gate = asyncio.Event()
+    gate, seen = asyncio.Event(), asyncio.Event()
+    monitor.follow("h", target(cluster, "h", "quick"), seen.set)
 
     async def waits(_code: int) -> None:
         await gate.wait()
@@ -175,8 +180,8 @@ async def test_a_slow_broker_delays_only_its_own_groups() -> None:
     cluster.parts["a"].mood = waits
     sweep = asyncio.create_task(monitor.sweep())
     async with asyncio.timeout(30):
-        while monitor.latest("h") is None:  # noqa: ASYNC110 - the monitor tells nobody
-            await asyncio.sleep(0)
+        await seen.wait()
+    assert monitor.latest("h") is not None
     assert monitor.latest("g") is None
     assert not sweep.done()
     gate.set()

@@ -1,4 +1,4 @@
-"""Users and permissions (ACL 2.0) at one broker. Each broker keeps its own, so all must be told."""
+"""Users and permissions (ACL 2.0) at one broker, for tests of what a secured one refuses. The product changes none."""
 
 from __future__ import annotations
 
