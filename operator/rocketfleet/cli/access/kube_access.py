@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-SECONDS: Final = 15.0
+REQUEST_SECONDS: Final = 15.0
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 MISSING_EXTRA: Final = "this command needs the packages of the operator: in a checkout, pip install '.[operator]'"
 
@@ -158,7 +158,7 @@ class KubeAccess:
             method, url, headers, _, _ = await self._client.param_serialize(
                 "GET", "/version", query_params=[], header_params={}, auth_settings=["BearerToken"]
             )
-            response = await self._client.call_api(method, url, headers, _request_timeout=SECONDS)
+            response = await self._client.call_api(method, url, headers, _request_timeout=REQUEST_SECONDS)
             await response.read()
             return parsedate_to_datetime(response.headers["Date"]).timestamp()
         except (aiohttp.ClientError, OSError, TimeoutError, KeyError, ValueError, TypeError):
@@ -173,7 +173,7 @@ class KubeAccess:
 
     async def _get(self, path: str) -> Object:
         with self._sentences():
-            return await self._api.get(path, SECONDS)
+            return await self._api.get(path, REQUEST_SECONDS)
 
     async def _list(self, path: str, **query: str) -> list[Object]:
         with self._sentences():

@@ -42,13 +42,13 @@ __all__ = ["LagMonitor", "Target"]
 _log = logging.getLogger(__name__)
 INTERVAL: Final = 15.0
 PATIENCE: Final = 12.0
-TIMEOUT: Final = 5.0
+CALL_SECONDS: Final = 5.0
 BROADCAST_INTERVAL: Final = 15.0
 """Asking members costs a broker's threads, so they are not asked more often than this."""
-CALM: Final = 4
+CALM_SWEEPS: Final = 4
 """A group without lag is asked for its members at every so many sweeps."""
 RESTS: Final = GroupVerdict(State.UNKNOWN, "the group is suspended: nobody expects it to consume")
-_BREATH: Final = 50  # groups that are put together before others get a turn
+_GROUPS_PER_TURN: Final = 50  # groups that are put together before others get a turn
 
 
 class Keeper(Protocol):
@@ -87,7 +87,7 @@ class LagMonitor:
         clock: Callable[[], float] = time.time,
         interval: float = INTERVAL,
         patience: float = PATIENCE,
-        timeout: float = TIMEOUT,
+        timeout: float = CALL_SECONDS,
         moments: int = MOMENTS,
         limits: Limits = DEFAULT_LIMITS,
         keeper: Keeper | None = None,
@@ -254,13 +254,13 @@ class LagMonitor:
         """Members matter where messages wait. Groups that keep up are asked for theirs in turn."""
         latest = one.window.latest
         calm = latest is not None and latest.messages == 0 and latest.members is not None
-        return not calm or (self._sweeps + place) % CALM == 0
+        return not calm or (self._sweeps + place) % CALM_SWEEPS == 0
 
     async def _publish(
         self, groups: list[tuple[Followed, GroupLayout]], readings: dict[str, BrokerReading], asked: set[int], at: float
     ) -> None:
         for number, (one, layout) in enumerate(groups):
-            if number % _BREATH == _BREATH - 1:
+            if number % _GROUPS_PER_TURN == _GROUPS_PER_TURN - 1:
                 await asyncio.sleep(0)
             self._add(
                 one,

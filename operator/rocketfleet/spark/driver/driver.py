@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-LOOK_SECONDS: Final = 0.5  # between two looks at the query
+QUERY_LOOK_SECONDS: Final = 0.5  # between two looks at the query
 DRAIN_LOOK: Final = 0.05
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 _NO_SPARK: Final = "Spark is not installed here: in a checkout of Rocketfleet, pip install '.[spark]'; and Java 17"
@@ -226,7 +226,7 @@ class Driver:
             raise self._failed(error, settings.spark.pipeline) from error
         self._member, self.phase = member, WorkerPhase.RUNNING
         _log.info("the query of group %s runs; its checkpoint is %s", settings.group, settings.spark.checkpoint)
-        while not self._stop.wait(LOOK_SECONDS):
+        while not self._stop.wait(QUERY_LOOK_SECONDS):
             self._look(query, directory)
             if not query.is_active:
                 self._save(member, Margin.QUERY_COMMIT.seconds)
