@@ -93,7 +93,7 @@ class KubeAccess:
         self.namespace = namespace
         self.in_cluster = in_cluster
 
-    # -- ConsumerGroups
+    # -- ConsumerGroups -----------------------------------------------------------------------------------------------
 
     async def groups(self, *, everywhere: bool = False) -> list[Object]:
         """All ConsumerGroups of the namespace, or of all namespaces."""
@@ -121,7 +121,7 @@ class KubeAccess:
     def _group_path(self, name: str) -> str:
         return _path(API_VERSION, PLURAL, self.namespace, name)
 
-    # -- pods and secrets
+    # -- pods and secrets ---------------------------------------------------------------------------------------------
 
     async def pods(self, group: str) -> list[Object]:
         """The pods of a ConsumerGroup."""
@@ -144,7 +144,7 @@ class KubeAccess:
     async def secret(self, name: str) -> Object:
         return await self._get(_path("v1", "secrets", self.namespace, name))
 
-    # -- calls
+    # -- calls --------------------------------------------------------------------------------------------------------
 
     async def time(self) -> float:
         """The time by the API server's clock, to the second; by ours, if it does not say.

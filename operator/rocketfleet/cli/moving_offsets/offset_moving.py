@@ -168,7 +168,7 @@ def take_snapshot(
     return snapshot.stored()
 
 
-# -- showing
+# -- showing ----------------------------------------------------------------------------------------------------------
 
 
 def _show_preview(group: str, change: OffsetChange) -> None:

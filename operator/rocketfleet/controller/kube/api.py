@@ -51,7 +51,7 @@ class KubeError(BackendError):
         return self.status == 409
 
 
-class NotLeading(BackendError):  # noqa: N818 - a state, not a fault
+class NotLeading(BackendError):
     """Another operator may lead now: nothing is written."""
 
 

@@ -56,7 +56,7 @@ class LeaseTimes:
         return self.duration - self.deadline
 
 
-class LeaseTaken(Exception):  # noqa: N818 - said in the past tense, as it is told
+class LeaseTaken(Exception):
     """Somebody else wrote the Lease since we read it."""
 
 

@@ -105,7 +105,7 @@ class LagMonitor:
         self.sweep_seconds: float | None = None
         self.swept_at: float | None = None
 
-    # -- what is watched
+    # -- what is watched ----------------------------------------------------------------------------------------------
 
     def follow(self, key: Hashable, target: Target) -> None:
         """Watch a group, or go on with another target. The window stays, unless it is another group."""
@@ -146,7 +146,7 @@ class LagMonitor:
         if known is not None:
             known.work = work
 
-    # -- what is known
+    # -- what is known ------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -180,7 +180,7 @@ class LagMonitor:
         """All findings, the worst first."""
         return self.verdict(key).verdicts
 
-    # -- looking
+    # -- looking ------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Sweep after sweep, until cancelled. A bug in one is logged and costs that one."""

@@ -84,7 +84,7 @@ class Standing:
     in_a_batch: bool = False
 
 
-class Failed(Exception):  # noqa: N818 - it says all that "FailedError" would
+class Failed(Exception):
     """The driver cannot go on; the message says why, and the code whether another try would help."""
 
     def __init__(self, sentence: str, code: int = exit_codes.FAILED) -> None:
@@ -304,7 +304,7 @@ class Driver:
     def _beat(self, doing: str) -> None:
         self._last_beat, self._doing = self._clock(), doing
 
-    # -- what may be asked for, from any thread or a signal ------------------------------------------------------------
+    # -- what may be asked for, from any thread or a signal -----------------------------------------------------------
 
     def stop(self) -> None:
         """Drain and end. Asked again, it changes nothing."""
@@ -320,7 +320,7 @@ class Driver:
         """How it ended, once it has."""
         return self._outcome
 
-    # -- what may be looked at, from any thread ------------------------------------------------------------------------
+    # -- what may be looked at, from any thread -----------------------------------------------------------------------
 
     @property
     def members(self) -> tuple[str, ...]:
