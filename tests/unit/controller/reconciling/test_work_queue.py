@@ -1,4 +1,4 @@
-"""The work queue: one pass a key at a time, nothing lost, nobody starved."""
+"""The work queue: one pass per key at a time, nothing lost, nobody starved."""
 
 import asyncio
 from collections.abc import AsyncIterator
