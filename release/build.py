@@ -30,7 +30,7 @@ CHECKSUMS, IMAGE_LIST, NOTES = "SHA256SUMS", "images.txt", "NOTES.md"
 KUBE_VERSION = "1.34.0"  # that the install manifest is rendered for; the chart takes older ones too
 
 
-class Left(Exception):  # noqa: N818 - not an error, unless the release has to be complete
+class Left(Exception):
     """Something that cannot be made here, and why."""
 
 

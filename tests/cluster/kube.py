@@ -46,7 +46,7 @@ class Kube:
         connect: Any = config.new_client_from_config  # it has no types
         self._api = connect(str(kubeconfig))
 
-    # -- programs
+    # -- programs -----------------------------------------------------------------------------------------------------
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 180.0) -> str:
         """Run kubectl; what it said, or a CommandError."""
@@ -71,7 +71,7 @@ class Kube:
     def exec(self, namespace: str, pod: str, *command: str, timeout: float = 60.0) -> str:
         return self.kubectl("exec", "-n", namespace, pod, "--", *command, timeout=timeout)
 
-    # -- the API
+    # -- the API ------------------------------------------------------------------------------------------------------
 
     def call(
         self,
@@ -118,7 +118,7 @@ class Kube:
         assert status == 200, f"{service}/{path} answered {status}: {data[:300]!r}"
         return data
 
-    # -- what tests often need
+    # -- what tests often need ----------------------------------------------------------------------------------------
 
     def namespace(self, name: str, level: str = "restricted") -> None:
         """A namespace that enforces a pod security level."""

@@ -123,7 +123,7 @@ class Platform:
         spec = {"containers": [container], "volumes": [{"name": "data", "emptyDir": {}}], "enableServiceLinks": False}
         return _deployment(name, self.at_home(spec), port)
 
-    # -- talking to the broker
+    # -- talking to the broker ----------------------------------------------------------------------------------------
 
     def toolbox(self, *command: str) -> str:
         return self.kube.exec(NAMESPACE, "deploy/toolbox", *command)

@@ -29,7 +29,7 @@ class Scene:
         self.mode = mode
         self.handler_seconds = handler_seconds
 
-    # -- set-up
+    # -- set-up -------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         """The namespace, the handler's code and the topic."""
@@ -104,7 +104,7 @@ class Scene:
         self.kube.apply(pod, namespace=self.name)
         until(lambda: self.ledger().sent, "the first message is sent")
 
-    # -- looking
+    # -- looking ------------------------------------------------------------------------------------------------------
 
     @property
     def group(self) -> Manifest:
@@ -150,7 +150,7 @@ class Scene:
         """The recorder's clock: the time of the latest record."""
         return max((float(event["time"]) for event in self.ledger().events), default=0.0)
 
-    # -- doing
+    # -- doing --------------------------------------------------------------------------------------------------------
 
     def scale(self, replicas: int) -> Manifest:
         """`kubectl scale`, and wait until it is done."""
@@ -170,7 +170,7 @@ class Scene:
         self.kube.kubectl("delete", "pod", "-n", self.name, "traffic", "--ignore-not-found", "--timeout=100s")
         until(lambda: self.ledger().ended, "the traffic has come to its end")
 
-    # -- the end
+    # -- the end ------------------------------------------------------------------------------------------------------
 
     def drain_off(self, seconds: float = SETTLE) -> Ledger:
         """Stop the traffic and wait until all that was sent is handled."""

@@ -164,7 +164,7 @@ def test_group_windows_of_groups_with_adventures(of: Any, seed: int) -> None:
         assert (row.shared_queues > 0) == (row.group == "news")
 
 
-# -- tables and figures
+# -- tables and figures -----------------------------------------------------------------------------------------------
 
 
 def test_a_batch_that_is_run_again_replaces_what_it_wrote(of: Any, spark: SparkSession, tmp_path: Path) -> None:

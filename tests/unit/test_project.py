@@ -142,6 +142,15 @@ def test_the_file_map_has_every_package() -> None:
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} <= set(rows)
 
 
+def test_the_rule_above_a_section_has_one_form() -> None:
+    lines = {
+        (name, line) for name in TRACKED if name.endswith(".py") for line in (ROOT / name).read_text().splitlines()
+    }
+    rules = {(name, line) for name, line in lines if line.lstrip().startswith("# --")}
+    form = re.compile(r" *# -- \S.* -+")
+    assert {(name, line) for name, line in rules if len(line) != 119 or not form.fullmatch(line)} == set()
+
+
 def test_nothing_generated_is_tracked() -> None:
     generated = re.compile(
         r"\.(jar|class|whl|egg|pyc|pyo|so|tar|tgz|gz|zip|log|parquet)$|(^|/)(\.venv|__pycache__|node_modules|dist|build|store)/"

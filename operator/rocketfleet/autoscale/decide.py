@@ -26,7 +26,7 @@ from itertools import takewhile
 
 from rocketfleet.autoscale import wording
 from rocketfleet.autoscale.demand import (
-    MARGIN,
+    SCALE_IN_MARGIN,
     Demand,
     Stretch,
     demand,
@@ -144,7 +144,7 @@ def decide(policy: Policy, history: History, now: float) -> Decision:
         sentence = wording.fewer(policy, figures, most, current, replicas)
         return decided(replicas, reason, sentence, replace(mind, trial=None, scaled_in=now), most)
     latest = demand(policy, views[0], mind, queues)
-    enough = demand(policy, views[0], mind, queues, MARGIN).replicas
+    enough = demand(policy, views[0], mind, queues, SCALE_IN_MARGIN).replicas
     sentence = wording.steady(policy, figures, latest, enough, current, mind, now)
     return decided(current, Reason.STEADY, sentence, mind, latest)
 
@@ -252,7 +252,7 @@ def _in(
             break
         if view[-1].lag is None:
             return None
-        called = demand(policy, view, mind, queues, MARGIN)
+        called = demand(policy, view, mind, queues, SCALE_IN_MARGIN)
         if called.replicas >= current:
             return None  # most groups need all they have, most of the time
         if most is None or called.replicas > most.replicas:

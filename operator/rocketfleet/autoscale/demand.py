@@ -24,7 +24,7 @@ from rocketfleet.group.commit_interval import COMMIT_SECONDS
 
 PLENTY = COMMIT_SECONDS  # of work
 UTILISATION = 0.8
-MARGIN = 1.15  # how much more there might be before fewer replicas would be too few
+SCALE_IN_MARGIN = 1.15  # how much more there might be before fewer replicas would be too few
 LEARN_FROM = 5  # stretches
 LEARN_BACK = 120.0  # seconds: what members did before that was learnt then
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rocketfleet.wire.bodies import BrokerData, SubscriptionGroupConfig, TopicConfig
 
 
-# -- which brokers
+# -- which brokers ----------------------------------------------------------------------------------------------------
 
 
 async def masters(client: Client, cluster: str | None = None) -> dict[str, str]:
@@ -69,7 +69,7 @@ def _readable(brokers: Iterable[BrokerData]) -> dict[str, str]:
     return {name: found.address for name, found in chosen.items() if found is not None}
 
 
-# -- topics
+# -- topics -----------------------------------------------------------------------------------------------------------
 
 
 async def create_topic(client: Client, topic: TopicConfig, cluster: str | None = None) -> Partial[None]:
@@ -95,7 +95,7 @@ async def topic_stats(client: Client, topic: str) -> Partial[TopicStatsTable]:
     return await each(table, lambda name: broker_topics.topic_stats(client.remoting, table[name], topic))
 
 
-# -- groups
+# -- groups -----------------------------------------------------------------------------------------------------------
 
 
 async def create_group(client: Client, group: SubscriptionGroupConfig, cluster: str | None = None) -> Partial[None]:

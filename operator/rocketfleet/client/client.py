@@ -95,7 +95,7 @@ class Client:
         await self.routes.close()
         await self.remoting.close()
 
-    # -- topics
+    # -- topics -------------------------------------------------------------------------------------------------------
 
     async def route(self, topic: str) -> TopicRouteData:
         """The topic's route, from memory if it is known; NoRoute if the topic does not exist."""
@@ -119,7 +119,7 @@ class Client:
         """The queues of brokers that have vanished from the topic's route within the last minute and are away."""
         return self._upkeep.lingering.queues(topic, lambda broker: not self.is_connected(broker))
 
-    # -- brokers
+    # -- brokers ------------------------------------------------------------------------------------------------------
 
     def master(self, broker: str) -> str:
         """The address of a broker's master, as far as the routes at hand tell, or told of late; else NoBroker."""

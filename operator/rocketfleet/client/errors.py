@@ -7,8 +7,6 @@ The one question callers must be able to answer is "may the peer have acted on i
 never left. `ResponseError`: the peer says so itself. `ConnectionLost`, `RequestTimeout`, `ProtocolError`: nobody knows.
 """
 
-# ruff: noqa: N818 - "TopicNotExist" says all that "TopicNotExistError" would, and callers write these names often
-
 from __future__ import annotations
 
 from typing import Any

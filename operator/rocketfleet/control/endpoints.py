@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-class Unavailable(Exception):  # noqa: N818 - an answer, not an accident
+class Unavailable(Exception):
     """Not now; the message says why. `status` is HTTP's."""
 
     def __init__(self, sentence: str, status: int = 503) -> None:

@@ -55,7 +55,7 @@ class Response:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class BadRequest(Exception):  # noqa: N818 - the name HTTP gives it
+class BadRequest(Exception):
     """What was sent is refused, with this status and sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:

@@ -10,7 +10,7 @@ _LONGEST_ANSWER = 32 << 20
 Credential = str | Proof | None  # a token is sent as it is; of a proof, what is good for this one call
 
 
-class CallFailed(Exception):  # noqa: N818 - said in the past tense, as it is told
+class CallFailed(Exception):
     """There was no usable answer; the message says why."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from rocketfleet.wire.message import ReceivedMessage
 
 RECORD = "ROCKETFLEET_DEMO_RECORD"  # a directory, in which each process has a file
-SECONDS = "ROCKETFLEET_DEMO_HANDLER_SECONDS"
+SECONDS_VARIABLE = "ROCKETFLEET_DEMO_HANDLER_SECONDS"
 
 
 class Record:
@@ -34,5 +34,5 @@ def handle(message: ReceivedMessage) -> None:
         _record = Record(Path(os.environ[RECORD]) / f"{os.environ.get('POD_NAME', 'worker')}-{os.getpid()}.jsonl")
     facts = {"queue": str(message.queue), "offset": message.queue_offset, "id": message.body.decode()}
     _record.note("begin", **facts)
-    time.sleep(float(os.environ.get(SECONDS, "0.02")))
+    time.sleep(float(os.environ.get(SECONDS_VARIABLE, "0.02")))
     _record.note("finish", **facts)

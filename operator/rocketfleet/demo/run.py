@@ -37,7 +37,7 @@ STEPS = (2, 4, 1)
 PATIENCE = 60.0
 KEY = GroupKey("default", GROUP)
 _HOLD_SECONDS = 3.0  # traffic on each step, once it has settled
-_LOOK_SECONDS = 0.25
+_SHOW_SECONDS = 0.25
 
 Say = Callable[[str], None]
 
@@ -184,4 +184,4 @@ class Demo:
             if time.monotonic() > deadline:
                 trouble = "; ".join(member.trouble for member in self._local.backend.members if member.trouble)
                 raise DemoFailedError(f"after {PATIENCE:g} s still not so: {what}. {trouble}")
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_SHOW_SECONDS)

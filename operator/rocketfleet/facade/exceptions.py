@@ -8,7 +8,7 @@ is never raised and the first only where the original raises it for a group that
 """
 
 
-class RocketMQException(Exception):  # noqa: N818 - the original's name
+class RocketMQException(Exception):
     """The root of all."""
 
 

@@ -120,7 +120,7 @@ class Producer(Connecting):
         if max_message_size is not None:
             self.set_max_message_size(max_message_size)
 
-    # -- life
+    # -- life ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start; a second start does nothing. Whether name servers can be reached shows at the first message."""
@@ -168,7 +168,7 @@ class Producer(Connecting):
             raise ProducerClosed("the producer is not running: start it first, or again after a shutdown")
         return producer
 
-    # -- sending
+    # -- sending ------------------------------------------------------------------------------------------------------
 
     def send_sync(self, msg: Message) -> SendResult:
         """Send, and wait until the broker has stored the message."""
@@ -243,7 +243,7 @@ class Producer(Connecting):
                     return result_of(sent)
         raise AssertionError("unreachable")
 
-    # -- settings
+    # -- settings -----------------------------------------------------------------------------------------------------
 
     def set_group(self, group_name: Text) -> None:
         """The producer group."""

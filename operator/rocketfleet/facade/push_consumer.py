@@ -58,7 +58,7 @@ class PushConsumer(Connecting):
         self._thread: LoopThread | None = None
         self._consumer: Consumer | None = None
 
-    # -- life
+    # -- life ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Join the group and begin to consume; a second start does nothing."""
@@ -94,7 +94,7 @@ class PushConsumer(Connecting):
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
-    # -- what to consume
+    # -- what to consume ----------------------------------------------------------------------------------------------
 
     def subscribe(
         self, topic: Text, callback: Callable[[ReceivedMessage], ConsumeStatus | None], expression: Text = "*"
@@ -108,7 +108,7 @@ class PushConsumer(Connecting):
             _log.warning("%s: %s", text_of(topic, "a topic"), problem)
         self._callbacks[text_of(topic, "a topic")] = (tags, callback)
 
-    # -- settings
+    # -- settings -----------------------------------------------------------------------------------------------------
 
     def set_message_model(self, model: MessageModel) -> None:
         """Whether the group shares the messages or every member gets all."""
@@ -142,7 +142,7 @@ class PushConsumer(Connecting):
         self._unstarted()
         self._handover = Handover(handover)
 
-    # -- underneath
+    # -- underneath ---------------------------------------------------------------------------------------------------
 
     def _unstarted(self) -> Settings:
         if self._consumer is not None:

@@ -1,7 +1,5 @@
 """What can go wrong on the way from a message to a stored message, beyond what the client's own errors already say."""
 
-# ruff: noqa: N818 - as in the client's errors: "SendFailed" says all that "SendFailedError" would
-
 from rocketfleet.client.errors import RocketMQError
 
 

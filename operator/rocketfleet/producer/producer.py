@@ -81,7 +81,7 @@ class Producer:
         self._running = False
         self._started = False
 
-    # -- life
+    # -- life ---------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Begin. Connects to nobody yet: that happens with the first message to each broker."""
@@ -136,7 +136,7 @@ class Producer:
     ) -> None:
         await self.close()
 
-    # -- sending
+    # -- sending ------------------------------------------------------------------------------------------------------
 
     async def send(
         self,
@@ -227,7 +227,7 @@ class Producer:
         self._check_topic(topic)
         return (await self._ring(topic, self.options.send_timeout)).queues
 
-    # -- before the send
+    # -- before the send ----------------------------------------------------------------------------------------------
 
     def _check(self, message: Message) -> str:
         topic = message.topic
@@ -282,7 +282,7 @@ class Producer:
             raise InvalidMessage(f"the selector must return one of the topic's queues, and returned {chosen!r}")
         return chosen
 
-    # -- the send
+    # -- the send -----------------------------------------------------------------------------------------------------
 
     async def _store(self, prepared: Prepared, timeout: float, fixed: MessageQueue | None) -> Stored:
         """Attempt until stored, refused for good, or out of attempts or time."""
@@ -362,7 +362,7 @@ class Producer:
         )
         return await self._store_batch(prepared, key.timeout, key.queue)
 
-    # -- transactions
+    # -- transactions -------------------------------------------------------------------------------------------------
 
     async def _check_transaction(self, peer: str, command: Command) -> None:
         if self._listener is not None:

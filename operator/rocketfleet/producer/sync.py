@@ -48,7 +48,7 @@ class SyncProducer:
         self._process = 0
         self._closed = False
 
-    # -- life
+    # -- life ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the thread and the producer in it."""
@@ -86,7 +86,7 @@ class SyncProducer:
     ) -> None:
         self.close()
 
-    # -- sending
+    # -- sending ------------------------------------------------------------------------------------------------------
 
     def send(
         self,
@@ -145,7 +145,7 @@ class SyncProducer:
         """See Producer.queues."""
         return self._call(self._producer.queues(topic))
 
-    # -- between the threads
+    # -- between the threads ------------------------------------------------------------------------------------------
 
     def _submit(
         self,

@@ -87,7 +87,7 @@ class Upkeep:
                 addresses.append(self._client.master(broker))
         return addresses
 
-    # -- heartbeats
+    # -- heartbeats ---------------------------------------------------------------------------------------------------
 
     def _disconnected(self, address: str, _reason: RocketMQError) -> None:
         """A broker that restarts must be able to ask about transactions, even if nothing is sent to it for a while."""
@@ -131,7 +131,7 @@ class Upkeep:
             timeout=_UNREGISTER_PATIENCE,
         )
 
-    # -- brokers that are gone
+    # -- brokers that are gone ----------------------------------------------------------------------------------------
 
     async def _look_forever(self) -> None:
         while True:

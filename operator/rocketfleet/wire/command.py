@@ -128,7 +128,7 @@ def _java_text(value: "FieldValue") -> str:
     return int.__repr__(value) if isinstance(value, int) else str(value)  # an IntEnum is its number
 
 
-# --- encoding -------------------------------------------------------------------------------------------------------
+# -- encoding ---------------------------------------------------------------------------------------------------------
 
 _WORDS = struct.Struct(">ii")
 _BINARY_HEAD = struct.Struct(">hbhii")  # code, language, version, opaque, flag
@@ -189,7 +189,7 @@ def _encode_binary(command: Command) -> bytes:
         raise CommandError(f"the command's header does not fit the ROCKETMQ form: {error}; use JSON") from error
 
 
-# --- decoding -------------------------------------------------------------------------------------------------------
+# -- decoding ---------------------------------------------------------------------------------------------------------
 
 _from_json = json.JSONDecoder(strict=False).raw_decode  # not strict: a remark may hold raw control characters
 

@@ -19,7 +19,7 @@ BOUNDS: Final = (
 )  # fmt: skip
 
 
-class HandlerExited(Exception):  # noqa: N818 - what it did
+class HandlerExited(Exception):
     """The handler called sys.exit: its message has failed. Let through, it would end a thread without a word, or us."""
 
     def __init__(self) -> None:

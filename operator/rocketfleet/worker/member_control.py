@@ -14,7 +14,7 @@ from rocketfleet.control.messages import Assignment, DrainReport
 from rocketfleet.worker.member import Member
 
 T = TypeVar("T")
-REBALANCE_SECONDS = 15.0
+MEMBER_REBALANCE_SECONDS = 15.0
 
 
 class MemberControl:
@@ -50,7 +50,7 @@ class MemberControl:
         return self._member.assignment()
 
     async def rebalance(self) -> Assignment:
-        if not await self._on_loop(self._member.rebalance(), REBALANCE_SECONDS):
+        if not await self._on_loop(self._member.rebalance(), MEMBER_REBALANCE_SECONDS):
             raise Unavailable(
                 f"there is nothing to rebalance: the worker is {self._member.phase.value.lower()}", status=409
             )

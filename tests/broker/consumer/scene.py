@@ -77,7 +77,7 @@ class Scene:
         await self.producer.close()
         await self.client.close()
 
-    # -- members
+    # -- members ------------------------------------------------------------------------------------------------------
 
     def made(
         self,
@@ -107,7 +107,7 @@ class Scene:
         await member.start()
         return member
 
-    # -- messages
+    # -- messages -----------------------------------------------------------------------------------------------------
 
     async def send(self, topic: str, *bodies: str | int, queue: int | None = None, **parts: Any) -> None:
         """Send messages one after the other, to one queue or round and round."""
@@ -155,7 +155,7 @@ class Scene:
             "SCHEDULE_TOPIC_XXXX", count, level - 1, lambda message: message.properties["REAL_TOPIC"] == retry
         )
 
-    # -- what the broker knows
+    # -- what the broker knows ----------------------------------------------------------------------------------------
 
     @property
     def address(self) -> str:

@@ -121,7 +121,7 @@ async def test_members_of_several_groups_may_share_a_client(
         await members[groups[1]].stop()
 
 
-# -- what others ask of a member
+# -- what others ask of a member --------------------------------------------------------------------------------------
 
 
 async def test_what_a_member_says_about_itself(scene: Scene, make_topic: Topics, group: str) -> None:

@@ -144,7 +144,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing_behind(scene: Scene, top
     assert await scene.ids(group) == ()
 
 
-# -- subscriptions
+# -- subscriptions ----------------------------------------------------------------------------------------------------
 
 
 async def test_tags_are_told_apart_even_if_their_hashes_are_not(

@@ -90,7 +90,7 @@ def stored(chance: random.Random, *, long_topics: bool) -> dict[str, Any]:
     }
 
 
-# --- bodies ----------------------------------------------------------------------------------------------------------
+# -- bodies -----------------------------------------------------------------------------------------------------------
 
 CHOICES = {  # fields whose type in Java is an enum, or that Java checks
     "language": ["JAVA", "PYTHON", "GO"],

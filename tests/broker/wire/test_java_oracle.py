@@ -36,7 +36,7 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(f"{SEED}/{request.node.name}")
 
 
-# --- constants -------------------------------------------------------------------------------------------------------
+# -- constants --------------------------------------------------------------------------------------------------------
 
 
 def test_numbers_and_names_are_those_of_this_rocketmq(oracle: Oracle) -> None:
@@ -62,7 +62,7 @@ def test_numbers_and_names_are_those_of_this_rocketmq(oracle: Oracle) -> None:
     assert Compression.ZLIB.flag == flags["COMPRESSED_FLAG"] | flags["COMPRESSION_ZLIB_TYPE"]
 
 
-# --- commands --------------------------------------------------------------------------------------------------------
+# -- commands ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", command.HeaderForm)
@@ -100,7 +100,7 @@ def test_signatures_are_javas(oracle: Oracle, chance: random.Random) -> None:
         assert acl.sign(credentials, fields, body)["Signature"] == java
 
 
-# --- messages --------------------------------------------------------------------------------------------------------
+# -- messages ---------------------------------------------------------------------------------------------------------
 
 
 def check(message: ReceivedMessage, case: dict[str, Any]) -> None:
@@ -247,7 +247,7 @@ def test_compressed_bodies(oracle: Oracle, chance: random.Random, kind: Compress
                 assert decompress(oracle.ask_bytes("compress", kind=kind.name, data=body, level=level), kind) == body
 
 
-# --- ids and hashes --------------------------------------------------------------------------------------------------
+# -- ids and hashes ---------------------------------------------------------------------------------------------------
 
 
 def test_java_reads_our_unique_ids(oracle: Oracle, chance: random.Random) -> None:
@@ -308,7 +308,7 @@ def test_sql_subscriptions(oracle: Oracle) -> None:
     assert bodies.SubscriptionData.of("t", "a > 5", ExpressionType.SQL92, version=java.sub_version) == java
 
 
-# --- bodies ----------------------------------------------------------------------------------------------------------
+# -- bodies -----------------------------------------------------------------------------------------------------------
 
 REMOTING = "org.apache.rocketmq.remoting.protocol"
 JAVA_CLASSES: dict[type[bodies.Body], str] = {

@@ -62,7 +62,7 @@ def test_as_a_plugin_it_calls_itself_what_people_type(
     assert capsys.readouterr().out.startswith(f"Usage: {shown} lag ")
 
 
-# -- status and members
+# -- status and members -----------------------------------------------------------------------------------------------
 
 
 def test_the_groups_of_a_namespace_page_by_page(api: FakeApi) -> None:
@@ -115,7 +115,7 @@ def test_members_are_pods_and_guests(api: FakeApi) -> None:
     assert run("members", "orders").stdout.splitlines()[1].split()[:2] == ["orders-0", "Running"]
 
 
-# -- rebalance
+# -- rebalance --------------------------------------------------------------------------------------------------------
 
 
 def test_a_rebalance_is_a_note_on_the_object(api: FakeApi) -> None:
@@ -145,7 +145,7 @@ def test_a_rebalance_that_would_do_nothing_is_refused(api: FakeApi, spec: dict[s
     assert api.patches == []
 
 
-# -- drain
+# -- drain ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_drain_is_a_mark_on_that_very_pod(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,7 @@ def test_waiting_for_a_pod_that_is_deleted_for_good(api: FakeApi) -> None:
     assert api.patches == []
 
 
-# -- saying no
+# -- saying no --------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_missing_is_named(api: FakeApi) -> None:
@@ -292,7 +292,7 @@ def test_in_a_pod_the_service_account_is_used(api: FakeApi, tmp_path: Path, monk
     assert "kubectl" not in run("lag", "orders", code=1).stderr
 
 
-# -- on the way to the broker
+# -- on the way to the broker -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", [["lag"], ["snapshot-offsets"], ["members", "--at-broker"]])

@@ -85,7 +85,7 @@ class ModelBroker:
             RequestCode.UNREGISTER_CLIENT: reply_to,
         }
 
-    # -- what the client calls
+    # -- what the client calls ----------------------------------------------------------------------------------------
 
     async def call(self, address: str, command: Command, timeout: float | None = None) -> Command:
         self.asked.append((address, command))
@@ -108,7 +108,7 @@ class ModelBroker:
     def count(self, code: RequestCode) -> int:
         return sum(command.code == code for _, command in self.asked)
 
-    # -- what tests do
+    # -- what tests do ------------------------------------------------------------------------------------------------
 
     def store(self, where: MessageQueue, count: int, at: float | None = None, **parts: Any) -> None:
         """Store messages, at this time (seconds since the epoch); without one, a millisecond after each other."""
@@ -124,7 +124,7 @@ class ModelBroker:
     def break_connection(self) -> ConnectionLost:
         return ConnectionLost(ADDRESS, "the test broke it")
 
-    # -- locks
+    # -- locks --------------------------------------------------------------------------------------------------------
 
     def holder(self, where: MessageQueue) -> str | None:
         member, since = self.locks.get(where, ("", 0.0))
@@ -144,7 +144,7 @@ class ModelBroker:
                 del self.locks[q]
         return reply_to(command)
 
-    # -- offsets
+    # -- offsets ------------------------------------------------------------------------------------------------------
 
     def _query_offset(self, command: Command) -> Command:
         where = queue_of(command)
@@ -167,7 +167,7 @@ class ModelBroker:
         before = sum(at < timestamp for at in self.stored_at[where])
         return reply_to(command, fields={"offset": self.minimum[where] + before})
 
-    # -- members
+    # -- members ------------------------------------------------------------------------------------------------------
 
     def _list(self, command: Command) -> Command:
         members = self.lists.get(self._address, self.members)
@@ -188,7 +188,7 @@ class ModelBroker:
         held = self.holdings.get(command.fields["clientId"], frozenset())
         return reply_to(command, body=ConsumerRunningInfo(mq_table={q: ProcessQueueInfo() for q in held}).encode())
 
-    # -- messages
+    # -- messages -----------------------------------------------------------------------------------------------------
 
     async def _pull(self, command: Command) -> Command:
         where, offset = queue_of(command), int(command.fields["queueOffset"])

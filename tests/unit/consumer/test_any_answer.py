@@ -33,7 +33,7 @@ from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.message import ReceivedMessage
 
-# -- what handlers do
+# -- what handlers do -------------------------------------------------------------------------------------------------
 
 
 class OfNoClass:
@@ -183,7 +183,7 @@ values = st.recursive(
 behaviours = st.sampled_from(sorted(KNOWN)).map(KNOWN.__getitem__) | values.map(lambda value: lambda: value)
 
 
-# -- the scene
+# -- the scene --------------------------------------------------------------------------------------------------------
 
 
 class Scene:

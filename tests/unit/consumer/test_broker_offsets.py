@@ -129,7 +129,7 @@ async def test_without_a_master_a_slave_is_asked_where_the_group_stands() -> Non
     assert {address for address, _ in scene.broker.asked} == {"slave:1"}
 
 
-# -- after an interruption
+# -- after an interruption --------------------------------------------------------------------------------------------
 
 
 async def test_an_offset_that_we_sent_or_a_lower_one_is_ours() -> None:
@@ -185,7 +185,7 @@ async def test_a_check_that_fails_is_an_error_and_no_answer() -> None:
         await scene.offsets.check(queue())
 
 
-# -- confirming
+# -- confirming -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_confirmation_says_what_is_stored() -> None:

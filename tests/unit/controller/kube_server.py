@@ -60,7 +60,7 @@ class Call:
     agent: str
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+class Refusal(Exception):
     def __init__(self, status: int, reason: str, message: str = "", retry_after: str | None = None) -> None:
         self.status, self.reason, self.message = status, reason, message or reason
         self.retry_after = retry_after

@@ -157,7 +157,7 @@ async def test_metrics_show_how_far_it_is() -> None:
     assert b"rocketfleet_spark_executors" not in text, "there are none to count"
 
 
-# -- what keeps it from starting: no broker is asked before the pipeline is there --------------------------------------
+# -- what keeps it from starting: no broker is asked before the pipeline is there -------------------------------------
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ async def test_a_drain_counts_only_before_the_handler_is_there() -> None:
         await late.drain()
 
 
-# -- what an import may do ---------------------------------------------------------------------------------------------
+# -- what an import may do --------------------------------------------------------------------------------------------
 
 STARTED_IN = """
 import hashlib, os, signal, threading, time

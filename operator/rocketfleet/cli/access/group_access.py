@@ -200,7 +200,7 @@ def _advice(group: ConsumerGroup) -> str:
     )
 
 
-# -- as whom
+# -- as whom ----------------------------------------------------------------------------------------------------------
 
 
 def _of_cluster(kube: KubeAccess) -> ReadSecret:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-SECONDS: Final = 15.0
+REQUEST_SECONDS: Final = 15.0
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 MISSING_EXTRA: Final = "this command needs the packages of the operator: in a checkout, pip install '.[operator]'"
 
@@ -93,7 +93,7 @@ class KubeAccess:
         self.namespace = namespace
         self.in_cluster = in_cluster
 
-    # -- ConsumerGroups
+    # -- ConsumerGroups -----------------------------------------------------------------------------------------------
 
     async def groups(self, *, everywhere: bool = False) -> list[Object]:
         """All ConsumerGroups of the namespace, or of all namespaces."""
@@ -121,7 +121,7 @@ class KubeAccess:
     def _group_path(self, name: str) -> str:
         return _path(API_VERSION, PLURAL, self.namespace, name)
 
-    # -- pods and secrets
+    # -- pods and secrets ---------------------------------------------------------------------------------------------
 
     async def pods(self, group: str) -> list[Object]:
         """The pods of a ConsumerGroup."""
@@ -144,7 +144,7 @@ class KubeAccess:
     async def secret(self, name: str) -> Object:
         return await self._get(_path("v1", "secrets", self.namespace, name))
 
-    # -- calls
+    # -- calls --------------------------------------------------------------------------------------------------------
 
     async def time(self) -> float:
         """The time by the API server's clock, to the second; by ours, if it does not say.
@@ -158,7 +158,7 @@ class KubeAccess:
             method, url, headers, _, _ = await self._client.param_serialize(
                 "GET", "/version", query_params=[], header_params={}, auth_settings=["BearerToken"]
             )
-            response = await self._client.call_api(method, url, headers, _request_timeout=SECONDS)
+            response = await self._client.call_api(method, url, headers, _request_timeout=REQUEST_SECONDS)
             await response.read()
             return parsedate_to_datetime(response.headers["Date"]).timestamp()
         except (aiohttp.ClientError, OSError, TimeoutError, KeyError, ValueError, TypeError):
@@ -173,7 +173,7 @@ class KubeAccess:
 
     async def _get(self, path: str) -> Object:
         with self._sentences():
-            return await self._api.get(path, SECONDS)
+            return await self._api.get(path, REQUEST_SECONDS)
 
     async def _list(self, path: str, **query: str) -> list[Object]:
         with self._sentences():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rocketfleet.group.at_brokers import GroupAtBrokers, Reading
     from rocketfleet.wire.queue import MessageQueue
 
-MANY = 10  # queues named in a message, before it says how many more there are
+MOST_NAMED = 10  # queues named in a message, before it says how many more there are
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def take_snapshot(
     return snapshot.stored()
 
 
-# -- showing
+# -- showing ----------------------------------------------------------------------------------------------------------
 
 
 def _show_preview(group: str, change: OffsetChange) -> None:
@@ -237,5 +237,5 @@ def _queue(queue: MessageQueue) -> dict[str, Any]:
 
 def _named(things: Iterable[object]) -> str:
     named = [str(thing) for thing in things]
-    more = len(named) - MANY
-    return ", ".join(named[:MANY]) + (f" and {more} more" if more > 0 else "")
+    more = len(named) - MOST_NAMED
+    return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -38,7 +38,7 @@ def own_namespace() -> str:
         return "default"
 
 
-# -- which ConsumerGroups are looked after ---------------------------------------------------------------------------
+# -- which ConsumerGroups are looked after ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ scope_options = option_group(
 )
 
 
-# -- the pods of groups whose manifest does not say otherwise ----------------------------------------------------------
+# -- the pods of groups whose manifest does not say otherwise ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ pod_options = option_group(
 )
 
 
-# -- the Lease by which one of several leads ---------------------------------------------------------------------------
+# -- the Lease by which one of several leads --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ lease_options = option_group(
 )
 
 
-# -- the process itself ------------------------------------------------------------------------------------------------
+# -- the process itself -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ process_options = option_group(
 )
 
 
-# -- the lag that is watched, and kept ---------------------------------------------------------------------------------
+# -- the lag that is watched, and kept --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

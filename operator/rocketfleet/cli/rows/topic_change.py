@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
 DEFAULT_QUEUES = 8
-MANY = 8  # queues named in a sentence
+MOST_NAMED = 8  # queues named in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ def refusal(after: TopicConfig, messages: Mapping[MessageQueue, int]) -> str | N
     full = sorted(queue for queue, count in messages.items() if count)
     if not full:
         return None
-    named = ", ".join(f"{queue.broker}/{queue.queue_id}" for queue in full[:MANY])
-    more = f" and {len(full) - MANY} more" if len(full) > MANY else ""
+    named = ", ".join(f"{queue.broker}/{queue.queue_id}" for queue in full[:MOST_NAMED])
+    more = f" and {len(full) - MOST_NAMED} more" if len(full) > MOST_NAMED else ""
     count = sum(messages.values())
     name, smaller = after.topic_name, after.read_queue_nums
     return (

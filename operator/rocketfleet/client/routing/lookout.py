@@ -96,7 +96,7 @@ class Lookout:
         self._window_ends = float("-inf")
         self._asked = 0  # topics in this window
 
-    # -- what is seen
+    # -- what is seen -------------------------------------------------------------------------------------------------
 
     def note(self, broker: str, master: str | None, *, named: bool, connected: bool) -> None:
         """How it stands with a broker: its master's address as far as known, whether a route says so, and whether there
@@ -169,7 +169,7 @@ class Lookout:
         for table in (self._away, self._left, self._looked, self._tried):
             table.pop(broker, None)
 
-    # -- what follows
+    # -- what follows -------------------------------------------------------------------------------------------------
 
     @property
     def away(self) -> frozenset[str]:

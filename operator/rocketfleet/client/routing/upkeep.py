@@ -54,7 +54,7 @@ class Upkeep:
         remoting.on_unreachable(self._met)
         remoting.on_disconnect(lambda address, _: self._lost(address))
 
-    # -- what is known
+    # -- what is known ------------------------------------------------------------------------------------------------
 
     def is_connected(self, broker: str) -> bool:
         """Whether there is a connection to the broker's master."""
@@ -86,7 +86,7 @@ class Upkeep:
         """Whether any route names the broker, with a master or without."""
         return self._named[broker] > 0
 
-    # -- what is learnt
+    # -- what is learnt -----------------------------------------------------------------------------------------------
 
     def _learn(self, topic: str, before: TopicRouteData | None, now: TopicRouteData) -> None:
         here = brokers_named(now)
@@ -142,7 +142,7 @@ class Upkeep:
         self.lookout.forget(broker)
         self._used.discard(broker)
 
-    # -- what is done
+    # -- what is done -------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Look after brokers that are away, until cancelled."""

@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
         self._timer_at = _NEVER
         self._waiting_since = _NEVER  # when we began to wait without anything arriving
 
-    # -- calls
+    # -- calls --------------------------------------------------------------------------------------------------------
 
     def submit(self, command: Command, timeout: float, *, oneway: bool = False) -> tuple[int, asyncio.Future[Command]]:
         """Send a request; the future resolves to the answer, that of a one-way to nothing once it is written.
@@ -162,7 +162,7 @@ class Connection(asyncio.Protocol):
         command.opaque = opaque
         return encode(command)
 
-    # -- writing
+    # -- writing ------------------------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
         self._flush_due = False
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._flush()
 
-    # -- reading
+    # -- reading ------------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer: answers go to their futures, requests to `on_request`."""
@@ -225,7 +225,7 @@ class Connection(asyncio.Protocol):
         if self.closing:
             self._close_if_retired()
 
-    # -- deadlines
+    # -- deadlines ----------------------------------------------------------------------------------------------------
 
     def _set_timer(self, at: float) -> None:
         if self._timer is not None:
@@ -250,7 +250,7 @@ class Connection(asyncio.Protocol):
             self._set_timer(max(earliest, now + _GRAIN))
         self._close_if_retired()
 
-    # -- life
+    # -- life ---------------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The transport is there (and the TLS handshake done)."""

@@ -18,7 +18,7 @@ from rocketfleet.wire.acl import Credentials
 
 _log = logging.getLogger(__name__)
 KEY_FILES: Final = ("accessKey", "secretKey", "securityToken")
-_TRIES: Final = 3
+_READ_TRIES: Final = 3
 
 
 class Keys:
@@ -69,7 +69,7 @@ def read_credentials(path: Path) -> Credentials:
 
 def _read_whole(path: Path) -> tuple[Credentials, Fingerprint]:
     """The credentials, all of the same moment, and the fingerprint of that moment."""
-    for _ in range(_TRIES):
+    for _ in range(_READ_TRIES):
         before = fingerprint(_files(path))
         found = read_credentials(path)
         if fingerprint(_files(path)) == before:

@@ -81,7 +81,7 @@ class Remoting:
         self._unreachable: list[Callable[[str], None]] = []
         self._closed = False
 
-    # -- calls
+    # -- calls --------------------------------------------------------------------------------------------------------
 
     async def call(self, address: str, command: Command, timeout: float | None = None) -> Command:
         """Send a request and return the answer, whatever its code. The time-out includes connecting."""
@@ -144,7 +144,7 @@ class Remoting:
             connection.forget(number)
             raise
 
-    # -- what the peer does
+    # -- what the peer does -------------------------------------------------------------------------------------------
 
     def on_request(self, code: int, handler: Handler) -> Callable[[], None]:
         """Handle requests of this code that peers send to us; the function returned takes the handler away again."""
@@ -182,7 +182,7 @@ class Remoting:
         connection = self._connections.get(address)
         return 0 if connection is None or connection.closing else connection.number
 
-    # -- connecting
+    # -- connecting ---------------------------------------------------------------------------------------------------
 
     async def connect(self, address: str, timeout: float | None = None) -> None:
         """Make sure that there is a connection, without asking anything of the peer."""

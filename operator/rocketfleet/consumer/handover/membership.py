@@ -34,7 +34,7 @@ from rocketfleet.wire.bodies import ConsumerData, ConsumerRunningInfo, ConsumeTy
 from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-_TIMEOUT = 3.0
+_CALL_SECONDS = 3.0
 _LIST_TIMEOUT = 1.5  # one broker that hangs must not hold up the rounds for long
 
 
@@ -97,7 +97,7 @@ class Membership:
         if self._leaving:
             return
         beat = asyncio.get_running_loop().create_task(
-            broker_members.heartbeat(self._client.remoting, address, self._heartbeat, timeout=_TIMEOUT)
+            broker_members.heartbeat(self._client.remoting, address, self._heartbeat, timeout=_CALL_SECONDS)
         )
         self._beats.add(beat)
         beat.add_done_callback(self._beats.discard)
@@ -111,7 +111,7 @@ class Membership:
         """
         self._leaving = True
         if self._beats:
-            await asyncio.wait(self._beats, timeout=_TIMEOUT)
+            await asyncio.wait(self._beats, timeout=_CALL_SECONDS)
 
         async def one(address: str) -> None:
             await broker_members.unregister(
@@ -119,7 +119,7 @@ class Membership:
                 address,
                 self._client.client_id,
                 consumer_group=self._settings.group,
-                timeout=_TIMEOUT,
+                timeout=_CALL_SECONDS,
             )
 
         answers = await self._client.each_replica(one)
@@ -167,9 +167,9 @@ class Membership:
     async def _in_office(self, broker: str) -> float | None:
         """For how long a broker has had the master that it has; None if it does not say."""
         address, cluster = self._replica(broker), self._client.brokers.clusters.get(broker, "")
-        info = await broker_admin.runtime_info(self._client.remoting, address, timeout=_TIMEOUT)
+        info = await broker_admin.runtime_info(self._client.remoting, address, timeout=_CALL_SECONDS)
         try:
-            version = await self._client.name_servers.topics_version(cluster, broker, address, _TIMEOUT)
+            version = await self._client.name_servers.topics_version(cluster, broker, address, _CALL_SECONDS)
         except RocketMQError as error:  # one that is too old to be asked knows of no elections
             _log.debug("since when %s is the master of %s is not known: %s", address, broker, error)
             version = None

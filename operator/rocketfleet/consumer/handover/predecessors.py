@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
-_TRIES, _TRY_AGAIN = 40, 0.005
+_LOCK_TRIES, _TRY_AGAIN = 40, 0.005
 
 
 def default_directory() -> Path:
@@ -72,7 +72,7 @@ class Predecessors:
         """
         directory = os.open(self._directory, os.O_RDONLY)
         try:
-            for _ in range(_TRIES):
+            for _ in range(_LOCK_TRIES):
                 with contextlib.suppress(BlockingIOError):
                     fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break

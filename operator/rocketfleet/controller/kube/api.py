@@ -24,7 +24,7 @@ from rocketfleet.controller.rocketmq.fence import WriteGuard
 
 _log = logging.getLogger(__name__)
 FIELD_MANAGER: Final = "rocketfleet"
-TIMEOUT: Final = 10.0
+CALL_SECONDS: Final = 10.0
 PAGE: Final = 500  # objects of a list that are fetched at once
 
 JSON: Final = "application/json"
@@ -51,7 +51,7 @@ class KubeError(BackendError):
         return self.status == 409
 
 
-class NotLeading(BackendError):  # noqa: N818 - a state, not a fault
+class NotLeading(BackendError):
     """Another operator may lead now: nothing is written."""
 
 
@@ -70,7 +70,7 @@ class KubeApi:
         self._count = count
         self._pace = pace
 
-    async def get(self, path: str, timeout: float = TIMEOUT, **query: str) -> dict[str, Any]:
+    async def get(self, path: str, timeout: float = CALL_SECONDS, **query: str) -> dict[str, Any]:
         return await self._call("GET", path, query, None, JSON, timeout)
 
     async def list_all(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:
@@ -119,7 +119,7 @@ class KubeApi:
         kind: str,
         unknown: Callable[[str], None] = lambda field: None,
     ) -> dict[str, Any]:
-        timeout = TIMEOUT
+        timeout = CALL_SECONDS
         if self.guard is not None:
             if not self.guard.may_act():
                 raise NotLeading("this operator does not lead: nothing is written")

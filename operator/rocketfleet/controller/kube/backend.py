@@ -54,7 +54,7 @@ from rocketfleet.controller.rocketmq.fence import WriteGuard
 TOKEN_FRESH = 300.0  # seconds: the Secret is our own, and nobody else has a reason to change it
 TOKEN_BYTES = 32
 RETAIN = DeletionPolicy.RETAIN.value
-TRIES = 4  # of a change to finalizers while others change the object too
+FINALIZER_TRIES = 4  # of a change to finalizers while others change the object too
 
 
 class KubeBackend:
@@ -183,7 +183,7 @@ class KubeBackend:
         one that ends meanwhile, for a reason of its own, would be taken for drained.
         """
         name = (group.metadata.namespace, pod.name)
-        for _ in range(TRIES):
+        for _ in range(FINALIZER_TRIES):
             entry = self._view.pods.get(name)
             if entry is None or entry.uid != pod.uid:
                 return  # gone, or another has its name
@@ -278,7 +278,7 @@ class KubeBackend:
         path = path_of(API_VERSION, PLURAL, *group.key)
         entry = self._view.groups.get(group.key)
         raw: Mapping[str, Any] | None = None if entry is None else entry.value
-        for _ in range(TRIES):
+        for _ in range(FINALIZER_TRIES):
             try:
                 if raw is None:
                     raw = await self._api.get(path)

@@ -19,7 +19,7 @@ from rocketfleet.controller.planning.actions import Event
 from rocketfleet.controller.reconciling.backend import BackendError
 
 _log = logging.getLogger(__name__)
-SAME = 300.0  # seconds in which a sentence is not repeated
+REPEAT_AFTER_SECONDS = 300.0  # in which a sentence is not repeated
 BURST = 20  # events of one reason about one object in a row
 REFILL = 15.0  # seconds for one more of them
 LONGEST_NOTE = 1000  # bytes; the API takes 1024
@@ -37,7 +37,7 @@ class Telling:
         """Whether to tell it now. If so, it counts as told."""
         sentence = (uid, event.reason.value, event.message, event.pod_uid)
         last = self._told.get(sentence)
-        if last is not None and now < last + SAME:
+        if last is not None and now < last + REPEAT_AFTER_SECONDS:
             return False
         left, since = self._budget.get(sentence[:2], (float(BURST), now))
         left = min(float(BURST), left + (now - since) / REFILL)

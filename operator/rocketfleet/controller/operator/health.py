@@ -15,7 +15,7 @@ from rocketfleet.control.http import Request, Response, text_response
 from rocketfleet.control.server import ControlThread
 
 BEAT = 0.5  # seconds between two notes of the event loop
-STUCK_AFTER = 15.0
+LOOP_STUCK_SECONDS = 15.0
 WAITED_TOO_LONG = 60.0
 
 
@@ -35,8 +35,8 @@ class Vitals:
 def problems(vitals: Vitals, since_beat: float) -> list[str]:
     """Why the process should be restarted, a sentence each; empty if it is well."""
     found = []
-    if since_beat > STUCK_AFTER:
-        found.append(f"the event loop has not run for {since_beat:.1f} s (limit {STUCK_AFTER:g} s)")
+    if since_beat > LOOP_STUCK_SECONDS:
+        found.append(f"the event loop has not run for {since_beat:.1f} s (limit {LOOP_STUCK_SECONDS:g} s)")
     # Many that wait while passes end is a lot of work, which a restart would only make more.
     if min(vitals.oldest_waits, vitals.since_pass) > WAITED_TOO_LONG and not vitals.stopping:
         found.append(

@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 LEASE = 15.0
 RENEW_DEADLINE = 10.0
 RENEW = 2.0
-MARGIN = LEASE - RENEW_DEADLINE
-LOOK = 1.0  # seconds between two looks of a standby
+LEASE_MARGIN = LEASE - RENEW_DEADLINE
+STANDBY_LOOK_SECONDS = 1.0  # between two looks
 LONGEST_LEASE = 60.0  # whatever a record says, nobody is waited for longer
 
 
@@ -56,7 +56,7 @@ class LeaseTimes:
         return self.duration - self.deadline
 
 
-class LeaseTaken(Exception):  # noqa: N818 - said in the past tense, as it is told
+class LeaseTaken(Exception):
     """Somebody else wrote the Lease since we read it."""
 
 
@@ -198,7 +198,7 @@ class Leadership:
         self._tell()
         if self.may_act():
             return self._times.retry
-        return LOOK if self._held_until is None else 0.5  # ours by name, but late: try hard to renew it
+        return STANDBY_LOOK_SECONDS if self._held_until is None else 0.5  # ours by name, but late: try hard to renew it
 
     async def _renew(self, timeout: float) -> bool:
         """Write the Lease without looking first: its version tells whether it is as we left it. False: it is not.

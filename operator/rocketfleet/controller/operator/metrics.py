@@ -11,7 +11,7 @@ from rocketfleet.controller.planning.actions import Event, Reason
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _PREFIX = "rocketfleet_operator_"
-_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_BUCKET_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
 
 class Metrics:
@@ -23,7 +23,10 @@ class Metrics:
             f"{_PREFIX}reconciles", "Reconciles of ConsumerGroups, by result.", ["result"], registry=registry
         )
         self._pass_seconds = Histogram(
-            f"{_PREFIX}reconcile_seconds", "Duration of reconciles.", buckets=(0.01, *_SECONDS), registry=registry
+            f"{_PREFIX}reconcile_seconds",
+            "Duration of reconciles.",
+            buckets=(0.01, *_BUCKET_SECONDS),
+            registry=registry,
         )
         self._calls = Counter(
             f"{_PREFIX}api_requests", "Calls to the Kubernetes API, except watches.", ["method", "status"],
@@ -32,14 +35,14 @@ class Metrics:
         self._events = Counter(f"{_PREFIX}events", "Events emitted, by reason.", ["reason"], registry=registry)
         self._rebalance_seconds = Histogram(
             f"{_PREFIX}rebalance_seconds", "Seconds from a change of members until each queue had one owner.",
-            buckets=_SECONDS, registry=registry,
+            buckets=_BUCKET_SECONDS, registry=registry,
         )  # fmt: skip
         self._moved = Counter(
             f"{_PREFIX}queues_moved", "Queues moved to another owner by rebalances.", registry=registry
         )
         self._drain_seconds = Histogram(
             f"{_PREFIX}drain_seconds", "From the mark of a pod to its deletion, by whether its offsets were verified.",
-            ["verified"], buckets=_SECONDS, registry=registry,
+            ["verified"], buckets=_BUCKET_SECONDS, registry=registry,
         )  # fmt: skip
         ProcessCollector(registry=registry)
         self._begin_at_zero()

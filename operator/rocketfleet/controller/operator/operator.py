@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 STOP_GRACE = 10.0  # seconds that passes under way get at the end
 WATCH_STOP = 5.0
 SWEEP = 3600.0  # seconds after which the view reads its lists, whatever the watch says
-SETTLE = 1.0  # seconds that a burst of listed objects gets before the lists are read
+LISTS_SETTLE_SECONDS = 1.0  # that a burst of listed objects gets before the lists are read
 TRY_AGAIN = 2.0
 
 
@@ -322,7 +322,7 @@ class Operator:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SWEEP):
                     await self._relisted.wait()
-            await asyncio.sleep(SETTLE)
+            await asyncio.sleep(LISTS_SETTLE_SECONDS)
             lost_track = self._relisted.is_set()
             self._relisted.clear()
             try:

@@ -24,7 +24,7 @@ from rocketfleet.controller.planning.snapshot import NodeState, Pod
 from rocketfleet.controller.resources.pod import grace_of
 from rocketfleet.controller.resources.shared_settings import HANDOVER
 
-STUCK_AFTER = (
+POD_STUCK_SECONDS = (
     15.0  # seconds that a node is seen to be away, and the grace period over, before anything is done about it
 )
 
@@ -35,7 +35,7 @@ def remove_stuck(group: ConsumerGroup, pod: Pod, now: float) -> Iterator[Action]
         return
     nothing_runs = pod.node_state in (NodeState.GONE, NodeState.OUT_OF_SERVICE)
     over = pod.node_since if nothing_runs else max(pod.node_since, over_at(group, pod, pod.deleting))
-    if now <= over + STUCK_AFTER:
+    if now <= over + POD_STUCK_SECONDS:
         return
     forced = nothing_runs or (pod.node_state is NodeState.SILENT and takes_locks(group, pod))
     text = f"{pod.name} should have ended long ago. {_about(group, pod)}"

@@ -21,15 +21,15 @@ class BackendError(Exception):
     """Something could not be done; it is tried again later."""
 
 
-class ObjectChanged(BackendError):  # noqa: N818 - said in the past tense, as it is told
+class ObjectChanged(BackendError):
     """The object is not what was planned for: the next pass sees it as it is."""
 
 
-class NameTaken(BackendError):  # noqa: N818 - a state, not a fault
+class NameTaken(BackendError):
     """A pod of this name is there and not the group's: the next one's name may well be free."""
 
 
-class NameServerNotAllowed(BackendError):  # noqa: N818 - the reason of the condition that tells it
+class NameServerNotAllowed(BackendError):
     """The operator may not connect to what the manifest names. Nothing was connected."""
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 LARGEST = 64
-MOST = 2 * LARGEST - 1  # in one pass
+MOST_CREATIONS = 2 * LARGEST - 1  # in one pass
 
 
 def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

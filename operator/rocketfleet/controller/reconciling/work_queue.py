@@ -26,7 +26,7 @@ from rocketfleet.base.backoff import BackoffPolicy, delay
 _log = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
-SETTLE = 0.05  # seconds between two passes over one key: events come in handfuls
+KEY_SETTLE_SECONDS = 0.05  # between two passes over one key: events come in handfuls
 RETRY_FLOOR = 1.0  # seconds after an error before which not even an event starts another pass
 JITTER = 0.1  # part of a long pause that is random, so that a thousand keys do not come due in one moment
 JITTERED = 5.0  # seconds from which on a pause is long
@@ -90,7 +90,7 @@ class Schedule(Generic[Key]):
         if again is None and key not in self._due:
             self._not_before.pop(key, None)
             return
-        self._not_before[key] = now + SETTLE
+        self._not_before[key] = now + KEY_SETTLE_SECONDS
         if again is not None:
             if again >= JITTERED:
                 again *= 1.0 - JITTER * self._random()

@@ -16,8 +16,8 @@ from rocketfleet.control.proof import Proof
 _log = logging.getLogger(__name__)
 _FORBIDDEN = 403
 _UNAUTHORIZED = 401  # what a worker answers that knows no proofs; one that does, and is not convinced, answers 403
-LOOK_SECONDS = 2.0
-REBALANCE_SECONDS = 20.0
+POD_ANSWER_SECONDS = 2.0
+POD_REBALANCE_SECONDS = 20.0
 
 
 class WorkerCalls:
@@ -34,14 +34,14 @@ class WorkerCalls:
         self._proving: set[str] = set()  # images whose workers have taken a proof
         self._older: set[str] = set()  # and those that have not
 
-    async def assignment(self, address: str, token: Credential, limit: float = LOOK_SECONDS) -> Assignment:
+    async def assignment(self, address: str, token: Credential, limit: float = POD_ANSWER_SECONDS) -> Assignment:
         answer = await self._ask(address, "GET", "/assignment", token, limit)
         try:
             return Assignment.from_json(answer)
         except MessageError as error:
             raise CallFailed(f"/assignment of {address} is not what a worker answers: {error}") from error
 
-    async def rebalance(self, address: str, token: Credential, limit: float = REBALANCE_SECONDS) -> None:
+    async def rebalance(self, address: str, token: Credential, limit: float = POD_REBALANCE_SECONDS) -> None:
         """Have it do a round now."""
         await self._ask(address, "POST", "/rebalance", token, limit)
 
@@ -53,7 +53,7 @@ class WorkerCalls:
         except MessageError as error:
             raise CallFailed(f"/drain of {address} is not what a worker answers: {error}") from error
 
-    async def ready(self, address: str, limit: float = LOOK_SECONDS) -> bool:
+    async def ready(self, address: str, limit: float = POD_ANSWER_SECONDS) -> bool:
         """Whether it says that it is ready. One that does not answer is not."""
         try:
             return (await call(address, "GET", "/readyz", None, limit)).status == 200

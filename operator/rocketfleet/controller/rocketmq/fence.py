@@ -33,7 +33,7 @@ class WriteGuard(Protocol):
     def seconds_left(self) -> float: ...
 
 
-class TermOver(RocketMQError):  # noqa: N818 - a state, not a fault
+class TermOver(RocketMQError):
     """Another operator may lead now: nothing is written at the brokers."""
 
     def __init__(self) -> None:

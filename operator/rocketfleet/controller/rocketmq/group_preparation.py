@@ -59,7 +59,7 @@ from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.wire.topics import RETRY_PREFIX
 from rocketfleet.worker.configuration.setting_values import moment
 
-LOOK_SECONDS = 5.0  # for all that is read at one broker
+BROKER_READ_SECONDS = 5.0  # for all that is read at one broker
 AWAY = (ConnectError, ConnectionLost, RequestTimeout, NoBroker)  # it does not answer; whatever else it says counts
 
 
@@ -92,7 +92,7 @@ async def look(
         if place.address is None:
             raise NoBroker(broker, "it has no master now")
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(BROKER_READ_SECONDS):
                 await client.remoting.connect(place.address)
                 # What is read belongs to this connection: should it break meanwhile, all of it is read again.
                 seen[broker] = replace(place, connection=client.remoting.connection_number(place.address))
@@ -100,7 +100,7 @@ async def look(
         except TimeoutError as error:
             if isinstance(error, RocketMQError):
                 raise
-            raise ConnectError(place.address, f"no answer within {LOOK_SECONDS:g} s") from error
+            raise ConnectError(place.address, f"no answer within {BROKER_READ_SECONDS:g} s") from error
 
     answers = await fanout.each(brokers, read)
     for error in answers.errors.values():

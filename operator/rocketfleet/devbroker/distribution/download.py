@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 REPOSITORY_VARIABLE = "ROCKETFLEET_MAVEN_REPOSITORY"
 THREADS = 8
-TRIES = 5
+DOWNLOAD_TRIES = 5
 FIRST_PAUSE_SECONDS = 0.5
 TIMEOUT_SECONDS = (10.0, 30.0)  # to connect, and between two pieces of an answer
 PIECE = 1 << 16
@@ -123,18 +123,18 @@ class _Fetcher:
         self._reporter, self._sleep = reporter, sleep or self.cancelled.wait
 
     def fetch(self, session: "requests.Session", jar: "Jar") -> None:
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, DOWNLOAD_TRIES + 1):
             try:
                 self._try(session, jar)
             except _BrokenAnswerError as problem:
-                if attempt == TRIES:
+                if attempt == DOWNLOAD_TRIES:
                     raise DownloadError(
-                        f"Could not fetch {jar.coordinates} from {self._repository} in {TRIES} tries; the last one: "
-                        f"{problem}. "
+                        f"Could not fetch {jar.coordinates} from {self._repository} in {DOWNLOAD_TRIES} tries; the "
+                        f"last one: {problem}. "
                         f"Check the network, or name another repository by --repository or {REPOSITORY_VARIABLE}."
                     ) from None
                 pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1)
-                retold = f"{jar.file_name}: {problem}; trying again in {pause:g} s ({attempt} of {TRIES})"
+                retold = f"{jar.file_name}: {problem}; trying again in {pause:g} s ({attempt} of {DOWNLOAD_TRIES})"
                 if isinstance(problem, _NoConnectionError):
                     self._reporter.progress(retold)  # it is the same for every jar: no line for each
                 else:

@@ -146,7 +146,7 @@ class _Reader:
         self._clock = clock
         self._timeout = timeout
 
-    # -- 1: where the groups are
+    # -- 1: where the groups are --------------------------------------------------------------------------------------
 
     async def offsets(self) -> None:
         wanted = self._wanted.queues
@@ -180,7 +180,7 @@ class _Reader:
         )  # fmt: skip
         self._reading.offsets.setdefault(pair, {})[number] = stored
 
-    # -- 2: where the queues end
+    # -- 2: where the queues end --------------------------------------------------------------------------------------
 
     async def ends(self) -> None:
         await self._each(self._wanted.topics, self._ends_of)
@@ -190,7 +190,7 @@ class _Reader:
             self._caller, self._address, topic, timeout=self._timeout
         )
 
-    # -- 3: how old the next messages are
+    # -- 3: how old the next messages are -----------------------------------------------------------------------------
 
     async def ages(self) -> None:
         waiting, memory = self._waiting(), self._memory
@@ -254,7 +254,7 @@ class _Reader:
             if stored is not None:
                 found[number] = Age(starts[number], stored / 1000)
 
-    # -- 4: who is there
+    # -- 4: who is there ----------------------------------------------------------------------------------------------
 
     async def members(self) -> None:
         await self._each(self._wanted.members, self._members_of)
@@ -263,7 +263,7 @@ class _Reader:
         found = await broker_members.consumer_ids(self._caller, self._address, group, timeout=self._timeout)
         self._reading.members[group] = frozenset(found)
 
-    # -- calls
+    # -- calls --------------------------------------------------------------------------------------------------------
 
     async def _each(self, items: Iterable[K], call: Callable[[K], Awaitable[None]]) -> None:
         """The call for each item. What the broker refuses is noted; if it does not answer, the first error is raised

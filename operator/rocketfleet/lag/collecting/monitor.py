@@ -43,10 +43,10 @@ __all__ = ["LagMonitor", "Target"]
 _log = logging.getLogger(__name__)
 INTERVAL: Final = 15.0
 PATIENCE: Final = 12.0
-TIMEOUT: Final = 5.0
+CALL_SECONDS: Final = 5.0
 BROADCAST_INTERVAL: Final = 15.0
 """Asking members costs a broker's threads, so they are not asked more often than this."""
-CALM: Final = 4
+CALM_SWEEPS: Final = 4
 """A group without lag is asked for its members at every so many sweeps."""
 RESTS: Final = GroupVerdict(State.UNKNOWN, "the group is suspended: nobody expects it to consume")
 _GROUPS_PER_TURN: Final = 25
@@ -95,7 +95,7 @@ class LagMonitor:
         clock: Callable[[], float] = time.time,
         interval: float = INTERVAL,
         patience: float = PATIENCE,
-        timeout: float = TIMEOUT,
+        timeout: float = CALL_SECONDS,
         moments: int = MOMENTS,
         limits: Limits = DEFAULT_LIMITS,
         keeper: Keeper | None = None,
@@ -113,7 +113,7 @@ class LagMonitor:
         self.sweep_seconds: float | None = None
         self.swept_at: float | None = None
 
-    # -- what is watched
+    # -- what is watched ----------------------------------------------------------------------------------------------
 
     def follow(self, key: Hashable, target: Target, published: Callable[[], None] = _nobody) -> None:
         """Watch a group, or go on with another target. The window stays, unless it is another group. `published` is
@@ -157,7 +157,7 @@ class LagMonitor:
         if known is not None:
             known.work = work
 
-    # -- what is known
+    # -- what is known ------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -187,7 +187,7 @@ class LagMonitor:
             known.verdict = RESTS if known.resting else judge(known.window, self._limits)
         return known.verdict
 
-    # -- looking
+    # -- looking ------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Sweep after sweep, until cancelled. A bug in one is logged and costs that one."""
@@ -261,7 +261,7 @@ class LagMonitor:
         """Members matter where messages wait. Groups that keep up are asked for theirs in turn."""
         latest = one.window.latest
         calm = latest is not None and latest.messages == 0 and latest.members is not None
-        return not calm or (self._sweeps + place) % CALM == 0
+        return not calm or (self._sweeps + place) % CALM_SWEEPS == 0
 
     async def _publish(
         self, groups: list[tuple[Followed, GroupLayout]], readings: dict[str, BrokerReading], asked: set[int], at: float

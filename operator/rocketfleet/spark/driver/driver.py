@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-LOOK_SECONDS: Final = 0.5  # between two looks at the query
+QUERY_LOOK_SECONDS: Final = 0.5  # between two looks at the query
 DRAIN_LOOK: Final = 0.05
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 _NO_SPARK: Final = "Spark is not installed here: in a checkout of Rocketfleet, pip install '.[spark]'; and Java 17"
@@ -84,7 +84,7 @@ class Standing:
     in_a_batch: bool = False
 
 
-class Failed(Exception):  # noqa: N818 - it says all that "FailedError" would
+class Failed(Exception):
     """The driver cannot go on; the message says why, and the code whether another try would help."""
 
     def __init__(self, sentence: str, code: int = exit_codes.FAILED) -> None:
@@ -226,7 +226,7 @@ class Driver:
             raise self._failed(error, settings.spark.pipeline) from error
         self._member, self.phase = member, WorkerPhase.RUNNING
         _log.info("the query of group %s runs; its checkpoint is %s", settings.group, settings.spark.checkpoint)
-        while not self._stop.wait(LOOK_SECONDS):
+        while not self._stop.wait(QUERY_LOOK_SECONDS):
             self._look(query, directory)
             if not query.is_active:
                 self._save(member, Margin.QUERY_COMMIT.seconds)
@@ -304,7 +304,7 @@ class Driver:
     def _beat(self, doing: str) -> None:
         self._last_beat, self._doing = self._clock(), doing
 
-    # -- what may be asked for, from any thread or a signal ------------------------------------------------------------
+    # -- what may be asked for, from any thread or a signal -----------------------------------------------------------
 
     def stop(self) -> None:
         """Drain and end. Asked again, it changes nothing."""
@@ -320,7 +320,7 @@ class Driver:
         """How it ended, once it has."""
         return self._outcome
 
-    # -- what may be looked at, from any thread ------------------------------------------------------------------------
+    # -- what may be looked at, from any thread -----------------------------------------------------------------------
 
     @property
     def members(self) -> tuple[str, ...]:

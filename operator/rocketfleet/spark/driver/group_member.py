@@ -172,7 +172,7 @@ class GroupMember:
                 remove()
             self._link.close()
 
-    # -- what brokers ask, on the client's own thread ------------------------------------------------------------------
+    # -- what brokers ask, on the client's own thread -----------------------------------------------------------------
 
     def _members_changed(self, _peer: str, command: Command) -> None:
         if command.fields.get("consumerGroup") in (None, self._settings.group):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rocketfleet.spark.driver.settings import DriverSettings
 
 
-class NotAWriter(ValueError):  # noqa: N818 - it says what was returned
+class NotAWriter(ValueError):
     """The function returned something else; the message says what to return."""
 
 

@@ -52,7 +52,7 @@ COLUMNS: Final = {
 }
 _BATCH_BYTES: Final = 512 * 1024
 _AT_ONCE: Final = 8
-_TRIES, _PAUSE = 5, 0.2
+_SEND_TRIES, _PAUSE = 5, 0.2
 _QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
@@ -217,7 +217,7 @@ def _pieces(lane: list[Message], most: int, compressed_from: int) -> Iterator[li
 
 async def _insist(producer: Producer, piece: list[Message], queue: MessageQueue | None) -> None:
     """Send, and again if the broker is away for a moment: the producer does so only where it may choose the queue."""
-    for attempt in range(1, _TRIES + 1):
+    for attempt in range(1, _SEND_TRIES + 1):
         try:
             if len(piece) == 1:
                 await producer.send(piece[0], queue=queue)
@@ -226,7 +226,7 @@ async def _insist(producer: Producer, piece: list[Message], queue: MessageQueue 
         except (InvalidMessage, NoPermission, NoRoute):
             raise
         except RocketMQError as error:
-            if attempt == _TRIES or (isinstance(error, SendFailed) and isinstance(error.__cause__, NoPermission)):
+            if attempt == _SEND_TRIES or (isinstance(error, SendFailed) and isinstance(error.__cause__, NoPermission)):
                 raise
             await asyncio.sleep(_PAUSE * attempt)
         else:

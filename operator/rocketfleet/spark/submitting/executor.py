@@ -26,7 +26,7 @@ _ARGUMENTS: Final = (
 )
 
 
-class NotInAPod(ValueError):  # noqa: N818 - it says where we are not
+class NotInAPod(ValueError):
     """A variable is missing that Spark's scheduler sets."""
 
 

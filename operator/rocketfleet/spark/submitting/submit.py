@@ -37,7 +37,7 @@ _PYTHON: Final = "PYSPARK_PYTHON"
 _PYTHON_ERROR: Final = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): .+$", re.MULTILINE)
 
 
-class PipelineFailed(Exception):  # noqa: N818 - it says all that "PipelineFailedError" would
+class PipelineFailed(Exception):
     """The pipeline failed for a reason that one sentence can say."""
 
 

@@ -22,7 +22,7 @@ from rocketfleet.worker.processes.merging import Answer, Part
 from rocketfleet.worker.processes.restarts import Restarts
 
 HELLO_SECONDS = 60.0  # to import the handler and listen
-LOOK_SECONDS = 2.0
+CHILD_ANSWER_SECONDS = 2.0
 
 
 class Child:
@@ -109,14 +109,14 @@ class Child:
         waited = self.lived
         return f"has not opened its control port for {waited:.0f} s" if waited > HELLO_SECONDS else None
 
-    async def ask(self, method: str, path: str, limit: float = LOOK_SECONDS) -> Response:
+    async def ask(self, method: str, path: str, limit: float = CHILD_ANSWER_SECONDS) -> Response:
         """Call its control port. CallFailed if it has none, or does not answer."""
         if self._port is None:
             raise CallFailed("it is starting" if self.is_running else "it is not running")
         return await call(f"{LOOPBACK}:{self._port}", method, path, self._token, limit)
 
     async def part(
-        self, method: str, path: str, read: Callable[[object], Answer], limit: float = LOOK_SECONDS
+        self, method: str, path: str, read: Callable[[object], Answer], limit: float = CHILD_ANSWER_SECONDS
     ) -> Part[Answer]:
         """Its answer, or why there is none."""
         try:

@@ -20,11 +20,11 @@ from rocketfleet.control.messages import Assignment, DrainOutcome, DrainReport
 from rocketfleet.control.port import ControlPort
 from rocketfleet.control.server import ControlServer
 from rocketfleet.control.token import Token
-from rocketfleet.worker.processes.child import LOOK_SECONDS, Child
+from rocketfleet.worker.processes.child import CHILD_ANSWER_SECONDS, Child
 from rocketfleet.worker.processes.merging import Part, merged_assignment, merged_drain
 
 _log = logging.getLogger(__name__)
-REBALANCE_SECONDS = 20.0
+CHILDREN_REBALANCE_SECONDS = 20.0
 _NOTICE_SECONDS = 0.3  # from a child's last breath to the parent's knowing of it
 
 
@@ -175,12 +175,12 @@ class Parent:
         return metrics.CONTENT_TYPE, merged_metrics.merge(texts, restarts)
 
     async def assignment(self) -> Assignment:
-        return merged_assignment(await self._assignments("GET", "/assignment", LOOK_SECONDS))
+        return merged_assignment(await self._assignments("GET", "/assignment", CHILD_ANSWER_SECONDS))
 
     async def rebalance(self) -> Assignment:
         if self._stopping.is_set():
             raise Unavailable("there is nothing to rebalance: the worker is draining", status=409)
-        parts = await self._assignments("POST", "/rebalance", REBALANCE_SECONDS)
+        parts = await self._assignments("POST", "/rebalance", CHILDREN_REBALANCE_SECONDS)
         if not any(part.answer for part in parts):
             raise Unavailable("; ".join(f"process {part.process}: {part.error}" for part in parts))
         return merged_assignment(parts)

@@ -6,7 +6,7 @@ from typing import Final
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
 STABLE_SECONDS: Final = 60.0  # a process that lived so long had no trouble starting
-MANY: Final = 5  # failures in a row after which the pod is better started afresh
+FAILURES_TO_GIVE_UP: Final = 5  # failures in a row after which the pod is better started afresh
 
 
 @dataclass(slots=True)
@@ -24,4 +24,4 @@ class Restarts:
 
     @property
     def too_many(self) -> bool:
-        return self.failures >= MANY
+        return self.failures >= FAILURES_TO_GIVE_UP

@@ -114,7 +114,7 @@ def test_names_are_short_where_they_stay_distinct() -> None:
     assert short_names(both) == {name: name for name in both}
 
 
-# -- objects
+# -- objects ----------------------------------------------------------------------------------------------------------
 
 
 def group(**parts: Any) -> dict[str, Any]:

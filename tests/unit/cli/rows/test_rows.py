@@ -21,7 +21,7 @@ from rocketfleet.wire.bodies import (
 )
 from rocketfleet.wire.queue import MessageQueue
 
-# -- topics
+# -- topics -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_topic_is_one_row_over_all_brokers() -> None:
@@ -104,7 +104,7 @@ def test_a_route_names_the_replicas() -> None:
     ]
 
 
-# -- groups
+# -- groups -----------------------------------------------------------------------------------------------------------
 
 
 def test_groups_of_rocketmq_itself_are_known() -> None:
@@ -164,7 +164,7 @@ def test_no_offset_is_not_an_offset_of_0() -> None:
     assert row["consumed_up_to"] == 0
 
 
-# -- brokers
+# -- brokers ----------------------------------------------------------------------------------------------------------
 
 
 def test_brokers_by_name_and_id_and_unknown_where_one_is_silent() -> None:

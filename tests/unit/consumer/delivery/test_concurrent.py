@@ -334,7 +334,7 @@ async def test_a_failure_while_leaving_is_still_sent_back(make: Make) -> None:
     assert lane.window.committable == 1
 
 
-# -- batches
+# -- batches ----------------------------------------------------------------------------------------------------------
 
 
 def batches_of(answers: Callable[[list[int]], object], got: list[list[int]]) -> Callable[..., object]:
@@ -406,7 +406,7 @@ async def test_a_batch_that_raises_comes_again_as_a_whole(make: Make, kind: Any)
     assert sorted(scene.sent_back) == [(0, 0), (1, 0)]
 
 
-# -- slow and hanging handlers
+# -- slow and hanging handlers ----------------------------------------------------------------------------------------
 
 
 async def test_what_a_slow_message_keeps_others_from_is_taken_over(make: Make) -> None:
@@ -496,7 +496,7 @@ async def test_a_queue_goes_on_even_if_every_worker_hangs(make: Make, is_async: 
     await until(lambda: len(done) == 6)
 
 
-# -- broadcasting
+# -- broadcasting -----------------------------------------------------------------------------------------------------
 
 
 @both
@@ -527,7 +527,7 @@ async def test_broadcasting_lets_go_of_what_hangs(make: Make) -> None:
     go.set()
 
 
-# -- how many at once
+# -- how many at once -------------------------------------------------------------------------------------------------
 
 
 async def test_slow_messages_are_handled_side_by_side(make: Make) -> None:
@@ -588,7 +588,7 @@ async def test_closing_leaves_a_handler_that_hangs_behind(make: Make) -> None:
     assert lane.window.committable == 1
 
 
-# -- trouble that no handler made
+# -- trouble that no handler made -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("end", ["cancelled from outside", "cancelled from inside", "cancelled before it began"])
@@ -677,7 +677,7 @@ async def test_a_run_that_fails_outside_its_handler_is_given_back(
     await until(lambda: caplog.text.count("this is a bug in the consumer") == 2)
 
 
-# -- cancellations of all sorts
+# -- cancellations of all sorts ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batch", [False, True])

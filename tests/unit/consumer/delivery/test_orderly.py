@@ -301,7 +301,7 @@ async def test_a_turn_ends_in_time_and_the_next_goes_on(
     assert turn_count >= 4
 
 
-# -- without auto-commit
+# -- without auto-commit ----------------------------------------------------------------------------------------------
 
 
 def manual(answers: dict[int, list[Any]], kind: type[Handler] = Handler) -> Handler:
@@ -413,7 +413,7 @@ async def test_a_drop_in_the_middle_of_a_turn_commits_only_what_was_committed(ma
     assert lane.window.committable == 1
 
 
-# -- batches
+# -- batches ----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_batch_succeeds_or_comes_again_as_a_whole(make: Make) -> None:
@@ -462,7 +462,7 @@ async def test_each_message_of_a_batch_may_have_its_own_result(make: Make, is_as
     assert got == [[0, 1, 2, 3], [2, 3]], "from the first failure on"
 
 
-# -- a handler that commits where it likes
+# -- a handler that commits where it likes ----------------------------------------------------------------------------
 
 
 @both
@@ -501,7 +501,7 @@ async def test_what_is_handled_and_not_committed_is_told_apart(make: Make) -> No
     assert lane.window.uncommitted[0] <= 1, "a rollback takes it back"
 
 
-# -- one queue, several ownerships
+# -- one queue, several ownerships ------------------------------------------------------------------------------------
 
 
 class Held:
@@ -604,7 +604,7 @@ async def test_a_burial_that_does_not_succeed_does_not_hold_up_the_next_ownershi
     assert handler.got == [0, 0]
 
 
-# -- trouble that no handler made
+# -- trouble that no handler made -------------------------------------------------------------------------------------
 
 
 @both

@@ -47,7 +47,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.open: list[Worker] = []
         self.winding_down = False
 
-    # -- the model
+    # -- the model ----------------------------------------------------------------------------------------------------
 
     def in_runs(self) -> set[int]:
         """What is in a run and not finished."""
@@ -56,7 +56,7 @@ class WindowMachine(RuleBasedStateMachine):
     def buffered(self) -> list[int]:
         return sorted(self.letters.keys() - self.done - self.thrown - self.in_runs() - self.held.keys())
 
-    # -- filling
+    # -- filling ------------------------------------------------------------------------------------------------------
 
     @rule(count=st.integers(0, 6), gaps=st.lists(st.integers(0, 2), min_size=7, max_size=7), size=st.integers(0, 9))
     def put(self, count: int, gaps: list[int], size: int) -> None:
@@ -87,7 +87,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.letters |= {letter.queue_offset: letter for letter in letters}
         self.next += count
 
-    # -- handing out
+    # -- handing out --------------------------------------------------------------------------------------------------
 
     @rule(target=workers, limit=st.integers(1, 8))
     def take(self, limit: int) -> object:
@@ -189,7 +189,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.open.remove(worker)
         worker.over = True
 
-    # -- failed messages
+    # -- failed messages ----------------------------------------------------------------------------------------------
 
     @rule(place=st.integers(0, 5))
     @precondition(lambda self: self.held)
@@ -215,7 +215,7 @@ class WindowMachine(RuleBasedStateMachine):
         if self.window.dropped:
             self.thrown.add(offset)
 
-    # -- leaving
+    # -- leaving ------------------------------------------------------------------------------------------------------
 
     @rule()
     @precondition(lambda self: not self.window.leaving)
@@ -237,7 +237,7 @@ class WindowMachine(RuleBasedStateMachine):
         assert thrown == len(lost)
         self.thrown |= lost
 
-    # -- what must always hold
+    # -- what must always hold ----------------------------------------------------------------------------------------
 
     @invariant()
     def the_lowest_offset_that_is_not_done_may_be_committed(self) -> None:
@@ -283,7 +283,7 @@ WindowMachine.TestCase.settings = settings(max_examples=200, stateful_step_count
 test_the_window_does_what_the_model_does = WindowMachine.TestCase
 
 
-# -- what the model does not say
+# -- what the model does not say --------------------------------------------------------------------------------------
 
 
 def letters(first: int, count: int) -> list[Letter]:

@@ -205,7 +205,7 @@ async def test_a_slave_that_fails_is_left_for_the_master(make: Make) -> None:
     assert [address for address, _ in scene.broker.asked][:2] == ["slave:1", ADDRESS]
 
 
-# -- offsets that do not exist
+# -- offsets that do not exist ----------------------------------------------------------------------------------------
 
 
 async def test_what_was_deleted_under_us_is_passed_and_what_is_buffered_stays(make: Make) -> None:
@@ -240,7 +240,7 @@ async def test_a_reset_starts_the_queue_again_also_forward(make: Make) -> None:
         assert scene.restarted == [target]
 
 
-# -- errors
+# -- errors -----------------------------------------------------------------------------------------------------------
 
 
 async def test_errors_are_waited_out_and_a_stale_subscription_asks_for_a_heartbeat(make: Make) -> None:
@@ -294,7 +294,7 @@ async def test_a_dropped_window_ends_the_loop_and_what_comes_late_is_not_ours(ma
     assert scene.window.on_progress is None
 
 
-# -- flow control
+# -- flow control -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_full_window_waits_for_room(make: Make) -> None:
@@ -348,7 +348,7 @@ async def test_the_span_counts_for_concurrent_consumption_only(make: Make) -> No
     assert concurrent.window.next_offset == 6
 
 
-# -- retry topics
+# -- retry topics -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_retried_message_bears_the_topic_it_came_from(make: Make) -> None:

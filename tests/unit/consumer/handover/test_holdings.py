@@ -550,7 +550,7 @@ async def test_a_doubt_while_leaving_throws_away_what_was_not_begun(make: Make) 
     assert scene.got == [0]
 
 
-# -- giving locks back
+# -- giving locks back ------------------------------------------------------------------------------------------------
 
 
 def requested(scene: Scene) -> Holding:
@@ -713,7 +713,7 @@ async def test_a_queue_given_up_before_its_offset_was_read_is_only_unlocked(make
     assert scene.broker.count(RequestCode.PULL_MESSAGE) == 0
 
 
-# -- resets
+# -- resets -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_restart_begins_elsewhere_and_what_was_in_flight_does_not_count(make: Make) -> None:
@@ -819,7 +819,7 @@ async def test_a_restart_that_was_overtaken_by_a_loss_is_forgotten(make: Make) -
     await until(lambda: scene.got == [15, 16, 17, 18, 19])
 
 
-# -- without locks
+# -- without locks ----------------------------------------------------------------------------------------------------
 
 
 async def test_without_locks_a_queue_is_owned_when_it_is_wanted_and_gone_at_once(make: Make) -> None:
@@ -864,7 +864,7 @@ async def test_a_drain_that_is_hurried_waits_no_longer_but_commits(make: Make) -
     assert scene.holdings._waiting == set()
 
 
-# -- handlers whose queue was lost
+# -- handlers whose queue was lost ------------------------------------------------------------------------------------
 
 
 def at_work(scene: Scene) -> int:
@@ -953,7 +953,7 @@ async def test_an_orderly_queue_waits_for_its_handler_even_where_handovers_are_q
     assert draining._patience(began) >= began + 40.0
 
 
-# -- pull loops
+# -- pull loops -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_pull_loop_that_fails_begins_again(make: Make, caplog: pytest.LogCaptureFixture) -> None:
@@ -1011,7 +1011,7 @@ async def test_a_pull_loop_that_has_ended_is_a_problem(make: Make) -> None:
     assert "its pull loop has ended" in scene.holdings.problems()[0]
 
 
-# -- without a master
+# -- without a master -------------------------------------------------------------------------------------------------
 
 
 async def test_without_a_master_it_is_handled_and_not_committed_until_there_is_one(make: Make) -> None:
@@ -1033,7 +1033,7 @@ async def test_without_a_master_it_is_handled_and_not_committed_until_there_is_o
     assert await scene.gone() == FinalOffset(3, confirmed=True, unfinished=0)
 
 
-# -- the end
+# -- the end ----------------------------------------------------------------------------------------------------------
 
 
 async def test_what_may_be_committed_can_be_asked_of_some_lanes(make: Make) -> None:
@@ -1073,7 +1073,7 @@ async def test_a_topics_limits_are_divided_anew_when_queues_come_and_go(make: Ma
     assert scene.holdings._limits("t").count == 100
 
 
-# -- a process that was not running
+# -- a process that was not running -----------------------------------------------------------------------------------
 
 
 async def test_a_loop_that_was_away_puts_its_locks_in_doubt(make: Make) -> None:

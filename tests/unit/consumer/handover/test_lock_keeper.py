@@ -259,7 +259,7 @@ async def test_another_master_knows_nothing_of_the_old_ones_locks(scene: Scene) 
     ]
 
 
-# -- requests on their way
+# -- requests on their way --------------------------------------------------------------------------------------------
 
 
 async def test_nothing_is_unlocked_while_a_request_for_it_is_on_its_way(scene: Scene) -> None:
@@ -317,7 +317,7 @@ async def test_a_queue_that_is_given_up_while_dead_members_are_released_is_not_a
     assert scene.broker.holder(queue(0)) is None
 
 
-# -- those who have left
+# -- those who have left ----------------------------------------------------------------------------------------------
 
 
 async def test_the_locks_of_members_that_have_left_are_taken_over(scene: Scene) -> None:
@@ -425,7 +425,7 @@ async def test_a_survivor_releases_at_every_broker_and_tries_again_where_it_fail
     assert scene.broker.holder(there) is None
 
 
-# -- a broker without a master
+# -- a broker without a master ----------------------------------------------------------------------------------------
 
 
 def lose_master(scene: Scene) -> None:
@@ -490,7 +490,7 @@ async def test_a_broker_that_is_simply_not_known_has_not_lost_its_master(scene: 
     assert await scene.tick() == []
 
 
-# -- the timer
+# -- the timer --------------------------------------------------------------------------------------------------------
 
 
 async def test_who_is_in_a_hurry_is_seen_to_at_once(scene: Scene) -> None:

@@ -243,7 +243,7 @@ async def test_one_broker_that_restarts_hides_nobody_while_another_has_known_all
     assert scene.complete
 
 
-# -- releasing
+# -- releasing --------------------------------------------------------------------------------------------------------
 
 
 async def test_what_falls_to_us_is_released_once_at_each_broker() -> None:
@@ -296,7 +296,7 @@ async def test_who_is_known_to_be_dead_is_released_at_once_unless_a_broker_lists
     assert await scene.membership.to_release(BROKER) == {"a"}
 
 
-# -- newcomers
+# -- newcomers --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

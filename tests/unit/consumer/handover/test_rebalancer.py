@@ -286,7 +286,7 @@ async def test_a_bug_in_a_round_does_not_end_the_rounds(make: Make, caplog: pyte
     await until(lambda: len(scene.table.queues) == 8)
 
 
-# -- newcomers
+# -- newcomers --------------------------------------------------------------------------------------------------------
 
 
 async def test_a_newcomer_at_brokers_that_have_just_started_takes_nothing_until_all_could_be_back(make: Make) -> None:
@@ -336,7 +336,7 @@ async def test_while_members_are_awaited_rounds_follow_each_other_and_their_queu
     await until(lambda: len(scene.table.queues) == 8)
 
 
-# -- Balanced
+# -- Balanced ---------------------------------------------------------------------------------------------------------
 
 
 async def test_balanced_asks_who_holds_what_and_leaves_it_with_them(make: Make) -> None:
@@ -370,7 +370,7 @@ async def test_balanced_without_the_right_to_ask_counts_nobodys_queues(make: Mak
     assert scene.table.queues == alone.table.queues, "what one sees alone does not count"
 
 
-# -- the eye on another member
+# -- the eye on another member ----------------------------------------------------------------------------------------
 
 
 async def watched(make: Make, monkeypatch: pytest.MonkeyPatch) -> Scene:

@@ -47,7 +47,7 @@ from rocketfleet.wire.queue import MessageQueue
 MARKS = st.builds(Mark, st.integers(1, 1 << 45), st.booleans())
 
 
-# -- pure
+# -- pure -------------------------------------------------------------------------------------------------------------
 
 
 @given(MARKS)
@@ -111,7 +111,7 @@ def test_an_uptime_that_is_not_told_is_not_known() -> None:
     assert uptime({"runtime": "since Tuesday"}) is None
 
 
-# -- on brokers
+# -- on brokers -------------------------------------------------------------------------------------------------------
 
 
 class Scene:
@@ -457,7 +457,7 @@ async def test_all_topics_begin_and_each_for_itself(scene: Scene) -> None:
     await turns()
 
 
-# -- any order of things
+# -- any order of things ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

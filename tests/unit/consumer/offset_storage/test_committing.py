@@ -39,7 +39,7 @@ class Scene:
         self.released = asyncio.Event()
         self.committer = Committer(self, self, interval, clock=self.clock)  # type: ignore[arg-type]  # models of both
 
-    # -- holdings
+    # -- holdings -----------------------------------------------------------------------------------------------------
 
     @property
     def queues(self) -> frozenset[MessageQueue]:
@@ -51,7 +51,7 @@ class Scene:
     def committable(self, of: Collection[Lane]) -> dict[MessageQueue, int]:
         return {lane.queue: 1 for lane in of}
 
-    # -- offsets
+    # -- offsets ------------------------------------------------------------------------------------------------------
 
     async def persist(self, offsets: dict[MessageQueue, int], *, again: bool = False) -> None:
         self.turns.append(frozenset(offsets))
@@ -61,7 +61,7 @@ class Scene:
             await self.released.wait()
         self.told += [(self.clock(), one) for one in offsets]
 
-    # -- what tests do
+    # -- what tests do ------------------------------------------------------------------------------------------------
 
     def move(self, *queues: MessageQueue) -> None:
         for one in queues or self.all:

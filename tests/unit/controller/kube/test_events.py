@@ -4,15 +4,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.controller.kube_objects import group
 
-from rocketfleet.controller.kube.events import BURST, LONGEST_NOTE, REFILL, SAME, Telling, event_manifest
+from rocketfleet.controller.kube.events import (
+    BURST,
+    LONGEST_NOTE,
+    REFILL,
+    REPEAT_AFTER_SECONDS,
+    Telling,
+    event_manifest,
+)
 from rocketfleet.controller.planning.actions import Event, Reason
 
 
 def test_the_same_sentence_is_told_once_in_five_minutes() -> None:
     telling, event = Telling(), Event(Reason.DRAINED, "orders-1 drained")
     assert telling.worth("u", event, 0.0)
-    assert not telling.worth("u", event, SAME - 1)
-    assert telling.worth("u", event, SAME)
+    assert not telling.worth("u", event, REPEAT_AFTER_SECONDS - 1)
+    assert telling.worth("u", event, REPEAT_AFTER_SECONDS)
     assert telling.worth("another", event, 1.0)
 
 

@@ -6,7 +6,14 @@ import urllib.request
 import pytest
 
 from rocketfleet.api.status import LastDrain, LastRebalance
-from rocketfleet.controller.operator.health import STUCK_AFTER, WAITED_TOO_LONG, Health, Vitals, not_ready, problems
+from rocketfleet.controller.operator.health import (
+    LOOP_STUCK_SECONDS,
+    WAITED_TOO_LONG,
+    Health,
+    Vitals,
+    not_ready,
+    problems,
+)
 from rocketfleet.controller.operator.metrics import CONTENT_TYPE, Metrics
 
 WELL = Vitals(synced=True, watches=True)
@@ -17,7 +24,7 @@ COMPLETED = "2026-01-31T08:00:00Z"
 @pytest.mark.parametrize(
     ("vitals", "since_beat", "word"),
     [
-        (WELL, STUCK_AFTER + 1, "event loop"),
+        (WELL, LOOP_STUCK_SECONDS + 1, "event loop"),
         (Vitals(due=3, oldest_waits=LONG, since_pass=LONG), 0.0, "no progress"),
     ],
 )

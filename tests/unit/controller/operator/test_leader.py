@@ -11,9 +11,9 @@ from tests.support.clock import Clock
 
 from rocketfleet.controller.operator.leader import (
     LEASE,
-    LOOK,
-    MARGIN,
+    LEASE_MARGIN,
     RENEW,
+    STANDBY_LOOK_SECONDS,
     Leadership,
     LeaseTaken,
     LeaseTimes,
@@ -130,7 +130,7 @@ class TestLeadership:
         store = Store()
         first, second = Someone("first", store), Someone("second", store)
         assert await first.turn() == RENEW
-        assert await second.turn() == LOOK
+        assert await second.turn() == STANDBY_LOOK_SECONDS
         assert first.acts
         assert not second.acts
         assert store.lease is not None
@@ -154,7 +154,7 @@ class TestLeadership:
                 took_at = second.clock.now
         assert stopped_at is not None
         assert took_at is not None
-        assert took_at - stopped_at >= MARGIN - 0.2
+        assert took_at - stopped_at >= LEASE_MARGIN - 0.2
         assert first.heard == [True, False]
 
     async def test_a_frozen_leader_does_not_act_when_it_wakes(self) -> None:
@@ -192,7 +192,7 @@ class TestLeadership:
         await second.turn()
         await first.leadership.release()
         assert not first.acts
-        second.clock.now += LOOK
+        second.clock.now += STANDBY_LOOK_SECONDS
         await second.turn()
         assert second.acts
         assert store.lease is not None
@@ -272,4 +272,4 @@ async def _never_two(steps: list[tuple[str, int, float]]) -> None:
             case "release":
                 await one.leadership.release()
         assert sum(each.acts for each in everybody) <= 1
-        assert all(each.leadership.seconds_left() > MARGIN for each in everybody if each.acts)
+        assert all(each.leadership.seconds_left() > LEASE_MARGIN for each in everybody if each.acts)

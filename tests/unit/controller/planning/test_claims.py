@@ -107,7 +107,7 @@ def test_a_claim_is_read_from_an_object_however_broken() -> None:
     assert broken == Claim(GroupKey("default", "x"), "x", frozenset())
 
 
-# -- what the planner makes of it ---------------------------------------------------------------------------------
+# -- what the planner makes of it -------------------------------------------------------------------------------------
 
 
 def taken(*pods: Any, **changes: Any) -> Snapshot:

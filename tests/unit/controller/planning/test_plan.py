@@ -42,7 +42,7 @@ def test_a_group_at_rest_needs_nothing() -> None:
     assert plan(manifest(2), snapshot(pod(0), pod(1)), NOW) == []
 
 
-# -- the start ----------------------------------------------------------------------------------------------------
+# -- the start --------------------------------------------------------------------------------------------------------
 
 
 def test_the_finalizer_comes_first_and_alone() -> None:
@@ -89,7 +89,7 @@ def test_nobody_waits_for_the_limit_of_evictions() -> None:
     assert plan(manifest(2, suspend=True), snapshot(budget=None), NOW) == []
 
 
-# -- how many -----------------------------------------------------------------------------------------------------
+# -- how many ---------------------------------------------------------------------------------------------------------
 
 
 def test_no_more_pods_than_queues_unless_asked_for() -> None:
@@ -144,7 +144,7 @@ def test_config_has_no_use_for_an_extra_pod() -> None:
     assert not [action for action in actions if isinstance(action, act.CreatePod)]
 
 
-# -- drains -------------------------------------------------------------------------------------------------------
+# -- drains -----------------------------------------------------------------------------------------------------------
 
 
 def test_all_pods_too_many_are_marked_at_once() -> None:
@@ -283,7 +283,7 @@ def test_without_brokers_scale_in_and_updates_wait_but_suspension_does_not() -> 
     assert len(plan(manifest(2), replace(there, deleting_since=NOW), NOW)) == 2
 
 
-# -- pods that cannot be helped -----------------------------------------------------------------------------------
+# -- pods that cannot be helped ---------------------------------------------------------------------------------------
 
 
 def test_an_ended_pod_is_replaced() -> None:
@@ -308,7 +308,7 @@ def test_a_pod_whose_label_is_wrong_is_drained_and_its_name_left_alone(ordinal: 
     assert not [action for action in actions if isinstance(action, act.CreatePod)], "orders-0 is still there"
 
 
-# -- updates ------------------------------------------------------------------------------------------------------
+# -- updates ----------------------------------------------------------------------------------------------------------
 
 
 def old(ordinal: int, **changes: Any) -> Pod:
@@ -386,7 +386,7 @@ def test_without_an_update_surge_makes_no_difference() -> None:
     assert plan(SURGING, snapshot(pod(0)), NOW) == [act.CreatePod(1)]
 
 
-# -- members ------------------------------------------------------------------------------------------------------
+# -- members ----------------------------------------------------------------------------------------------------------
 
 
 def test_members_are_told_when_they_are_others_than_before() -> None:
@@ -403,7 +403,7 @@ def test_locks_of_the_dead_are_released_when_a_broker_answers() -> None:
     assert plan(manifest(1), snapshot(pod(0), departed=departed, reachable=False), NOW) == []
 
 
-# -- the end ------------------------------------------------------------------------------------------------------
+# -- the end ----------------------------------------------------------------------------------------------------------
 
 
 def deleted(*pods: Pod, since: float = NOW, **changes: Any) -> Snapshot:

@@ -12,7 +12,7 @@ from rocketfleet.api.spec import Engine
 from rocketfleet.controller.planning.actions import Action, DeletePod, Emit, Reason
 from rocketfleet.controller.planning.plan import plan
 from rocketfleet.controller.planning.snapshot import NodeState, Pod
-from rocketfleet.controller.planning.stuck import STUCK_AFTER
+from rocketfleet.controller.planning.stuck import POD_STUCK_SECONDS
 from rocketfleet.controller.resources.pod import grace_of
 from rocketfleet.controller.resources.shared_settings import shared_settings_of
 
@@ -40,11 +40,13 @@ def told(actions: list[Action]) -> str:
 @pytest.mark.parametrize("state", AWAY)
 def test_a_pod_whose_node_is_away_is_removed_after_a_while(state: NodeState) -> None:
     one = stuck(state)
-    assert steps(one, NOW + STUCK_AFTER) == []
-    actions = steps(one, NOW + STUCK_AFTER + 1)
+    assert steps(one, NOW + POD_STUCK_SECONDS) == []
+    actions = steps(one, NOW + POD_STUCK_SECONDS + 1)
     assert quiet(actions) == [DeletePod(one, force=True)]
     assert "w1" in told(actions)
-    assert actions == steps(one, NOW + STUCK_AFTER + 9), "a text that changes with time would be told again and again"
+    assert actions == steps(one, NOW + POD_STUCK_SECONDS + 9), (
+        "a text that changes with time would be told again and again"
+    )
 
 
 @pytest.mark.parametrize("state", [None, NodeState.ANSWERS, NodeState.HIDDEN])
@@ -76,18 +78,18 @@ def test_who_has_no_lease_is_kept_while_its_node_may_still_run_it(
     assert quiet(steps(stuck(NodeState.SILENT, **changes), NOW + 1e6, group)) == []
     for state in (NodeState.GONE, NodeState.OUT_OF_SERVICE):
         one = stuck(state, **changes)
-        assert quiet(steps(one, NOW + STUCK_AFTER + 1, group)) == [DeletePod(one, force=True)]
+        assert quiet(steps(one, NOW + POD_STUCK_SECONDS + 1, group)) == [DeletePod(one, force=True)]
 
 
 def test_what_a_pod_was_made_with_counts() -> None:
     one = stuck(NodeState.SILENT, shared=shared_settings_of(manifest(2)))
-    assert quiet(steps(one, NOW + STUCK_AFTER + 1, EAGER)) == [DeletePod(one, force=True)]
+    assert quiet(steps(one, NOW + POD_STUCK_SECONDS + 1, EAGER)) == [DeletePod(one, force=True)]
 
 
 def test_within_its_grace_period_a_pod_on_a_silent_node_is_left_alone() -> None:
     one = stuck(NodeState.SILENT, deleting=NOW + 40, deleting_since=NOW)
-    assert steps(one, NOW + 40 + STUCK_AFTER) == []
-    assert quiet(steps(one, NOW + 40 + STUCK_AFTER + 1)) == [DeletePod(one, force=True)]
+    assert steps(one, NOW + 40 + POD_STUCK_SECONDS) == []
+    assert quiet(steps(one, NOW + 40 + POD_STUCK_SECONDS + 1)) == [DeletePod(one, force=True)]
 
 
 def test_on_a_node_that_is_lost_nobody_gets_the_day_that_one_that_waits_may_take() -> None:
@@ -95,7 +97,7 @@ def test_on_a_node_that_is_lost_nobody_gets_the_day_that_one_that_waits_may_take
     one = stuck(NodeState.SILENT, deleting=NOW + 86_400, deleting_since=NOW)
     assert quiet(steps(one, NOW + 3600)) == []
     lost = replace(one, lost=True)
-    limit = NOW + grace_of(group) + STUCK_AFTER
+    limit = NOW + grace_of(group) + POD_STUCK_SECONDS
     assert steps(lost, limit) == []
     assert quiet(steps(lost, limit + 1)) == [DeletePod(lost, force=True)]
 

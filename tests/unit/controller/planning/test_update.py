@@ -127,7 +127,7 @@ def test_while_brokers_are_away_an_edit_waits() -> None:
     assert created(plan(AFTER, seen(old(0), **away), NOW)) == []
 
 
-# -- pods of an older operator ------------------------------------------------------------------------------------
+# -- pods of an older operator ----------------------------------------------------------------------------------------
 
 
 def test_an_upgrade_of_the_operator_recreates_nobody_s_group() -> None:
@@ -147,7 +147,7 @@ def test_pods_of_the_present_revision_get_the_note_that_they_lack(shared: dict[s
     assert not [one for one in plan(AFTER, seen(new(0), outdated, new(2)), NOW) if isinstance(one, NoteShared)]
 
 
-# -- another RocketMQ ---------------------------------------------------------------------------------------------
+# -- another RocketMQ -------------------------------------------------------------------------------------------------
 
 
 def test_offsets_at_a_rocketmq_that_the_manifest_left_cannot_be_read_back() -> None:

@@ -23,7 +23,7 @@ from rocketfleet.controller.reconciling.apply import Applier
 from rocketfleet.controller.reconciling.backend import BackendError, ObjectChanged
 from rocketfleet.controller.reconciling.group_state import GroupState
 from rocketfleet.controller.reconciling.observe import Observation, Observer
-from rocketfleet.controller.reconciling.slow_start import MOST, batches
+from rocketfleet.controller.reconciling.slow_start import MOST_CREATIONS, batches
 from rocketfleet.controller.rocketmq.group_removal import Leftovers
 
 
@@ -51,7 +51,7 @@ def test_creations_begin_with_one_and_double() -> None:
     assert [len(batch) for batch in batches(range(20))] == [1, 2, 4, 8, 5]
     assert [number for batch in batches(range(20)) for number in batch] == list(range(20))
     assert list(batches([])) == []
-    assert sum(map(len, batches(range(1000)))) == MOST, "the rest is in the next plan"
+    assert sum(map(len, batches(range(1000)))) == MOST_CREATIONS, "the rest is in the next plan"
 
 
 async def test_creations_stop_at_the_first_that_is_refused() -> None:

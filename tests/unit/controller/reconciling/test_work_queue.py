@@ -1,4 +1,4 @@
-"""The work queue: one pass a key at a time, nothing lost, nobody starved."""
+"""The work queue: one pass per key at a time, nothing lost, nobody starved."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,14 @@ from contextlib import asynccontextmanager
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocketfleet.controller.reconciling.work_queue import RETRIES, RETRY_FLOOR, SETTLE, Requeue, Schedule, WorkQueue
+from rocketfleet.controller.reconciling.work_queue import (
+    KEY_SETTLE_SECONDS,
+    RETRIES,
+    RETRY_FLOOR,
+    Requeue,
+    Schedule,
+    WorkQueue,
+)
 
 LIMIT = 20.0
 
@@ -43,7 +50,7 @@ class TestSchedule:
         assert schedule.take(2.0) is None
         assert schedule.next_due() is None
         schedule.done("a", 3.0, 30.0)
-        assert schedule.take(3.0 + SETTLE) == "a"
+        assert schedule.take(3.0 + KEY_SETTLE_SECONDS) == "a"
 
     def test_an_error_makes_it_wait_longer_each_time_and_success_ends_that(self) -> None:
         schedule = make()
@@ -85,7 +92,7 @@ class TestSchedule:
         assert schedule.take(0.0) == "a"
         schedule.wake("a", 0.1)
         schedule.failed("a", 0.2)
-        assert schedule.take(0.2 + SETTLE) is None
+        assert schedule.take(0.2 + KEY_SETTLE_SECONDS) is None
 
     def test_waiting_counts_only_what_is_due_and_idle(self) -> None:
         schedule = make()
@@ -105,7 +112,7 @@ class TestSchedule:
             if key is not None:
                 taken.append(key)
                 schedule.done(key, now, 0.0 if key == "busy" else None)
-            now += SETTLE
+            now += KEY_SETTLE_SECONDS
         assert set("abcdef") <= set(taken[:8])
 
 

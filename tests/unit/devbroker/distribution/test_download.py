@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rocketfleet.devbroker.distribution import download
-from rocketfleet.devbroker.distribution.download import TRIES, fetch_all, repository_address
+from rocketfleet.devbroker.distribution.download import DOWNLOAD_TRIES, fetch_all, repository_address
 from rocketfleet.devbroker.distribution.lock import Jar
 from rocketfleet.devbroker.errors import DownloadError
 
@@ -159,7 +159,7 @@ def test_what_stays_broken_is_given_up_and_never_used(tmp_path: Path, repository
     repository.mischief = mischief
     with pytest.raises(DownloadError, match="wrong content"):
         fetch([jar], tmp_path, repository.address)
-    assert repository.asked.total() == TRIES
+    assert repository.asked.total() == DOWNLOAD_TRIES
     assert names(tmp_path) == set()
 
 

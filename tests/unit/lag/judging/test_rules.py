@@ -38,7 +38,7 @@ def windows(draw: st.DrawFn) -> Window:
     return window(*moments)
 
 
-# -- the rules
+# -- the rules --------------------------------------------------------------------------------------------------------
 
 
 def test_a_hanging_handler_is_stalled_and_not_stopped() -> None:
@@ -156,7 +156,7 @@ def test_old_figures_are_no_verdict() -> None:
     assert judge(never).state is State.UNKNOWN
 
 
-# -- who is not accused
+# -- who is not accused -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("members", [("m",), (), None])
@@ -184,7 +184,7 @@ def test_a_group_that_just_started_is_not_accused_but_not_for_ever() -> None:
     assert judge(window(*flapping)).state is not State.OK, "members that come and go are no excuse"
 
 
-# -- properties
+# -- properties -------------------------------------------------------------------------------------------------------
 
 
 @given(windows())
