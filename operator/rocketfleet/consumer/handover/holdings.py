@@ -24,6 +24,7 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests import broker_locks
 from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.delivery.consumption import Consumption
 from rocketfleet.consumer.delivery.flow import Limits, divided
 from rocketfleet.consumer.delivery.lane import Lane, Window
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
@@ -73,15 +74,6 @@ class Offsets(Protocol):
     async def confirm(self, queue: MessageQueue, offset: int, *, timeout: float | None = None) -> int: ...
     def forget(self, queue: MessageQueue) -> None: ...
     def reset(self, queue: MessageQueue, offset: int) -> None: ...
-
-
-class Consumption(Protocol):
-    """ConcurrentConsumption or OrderlyConsumption."""
-
-    def open(self, lane: Lane) -> None: ...
-    def offer(self, lane: Lane) -> None: ...
-    def dropped(self, lane: Lane) -> None: ...
-    def forget(self, lane: Lane) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
