@@ -103,7 +103,8 @@ class Holding:
     work: asyncio.Task[None] | None = None  # starting, pulling or leaving
     checking: asyncio.Task[None] | None = None
     wound_down: WoundDown | None = None  # once it was, in good order
-    start_at: int | None = None  # begin here instead of at the stored offset: an asked-for reset, or a wrong offset
+    moved_to: int | None = None  # where the broker has moved it last: an asked-for reset, or a wrong offset
+    start_at: int | None = None  # begin here instead of at the stored offset
 
     def __post_init__(self) -> None:
         self.lock_answered.set()
@@ -191,21 +192,11 @@ class Holdings:
                 self.event(holding, Event.UNALLOCATED)
 
     def restart(self, lane: Lane, offset: int) -> None:
-        """Start a queue again from another offset: an asked-for reset, or an offset that does not exist.
-
-        The broker says this once. While the lock is in doubt it is remembered until that is settled; and a queue that
-        is leaving is left at this offset.
-        """
+        """The broker moves a queue to another offset: an asked-for reset, or an offset that does not exist."""
         holding = self._table.get(lane.queue)
-        if holding is None or holding.lane is not lane:
-            return
-        if holding.is_owned:
-            self._abandon(holding)
-            self._offsets.reset(holding.queue, offset)
-            holding.start_at = offset
-            self._start(holding)
-        else:
-            holding.start_at = offset
+        if holding is not None and holding.lane is lane:
+            holding.moved_to = offset
+            self.event(holding, Event.MOVED)
 
     # -- what others ask ----------------------------------------------------------------------------------------------
 
@@ -370,6 +361,13 @@ class Holdings:
     def _start(self, holding: Holding) -> None:
         self._work(holding, self._start_and_pull(holding))
 
+    def _start_again(self, holding: Holding, offset: int) -> None:
+        """With a new window, from another offset than the stored one."""
+        self._abandon(holding)
+        self._offsets.reset(holding.queue, offset)
+        holding.start_at = offset
+        self._start(holding)
+
     async def _start_and_pull(self, holding: Holding) -> None:
         queue, pause = holding.queue, self._timings.first_pause
         while True:
@@ -422,15 +420,18 @@ class Holdings:
         if lane is None:
             return  # its offset is still being read
         if holding.start_at is not None:
-            offset = holding.start_at
-            self._abandon(holding)
-            self._offsets.reset(holding.queue, offset)
-            holding.start_at = offset
-            self._start(holding)
+            self._start_again(holding, holding.start_at)
             return
         lane.window.lease_until = self._believed_until(holding)
         lane.moved = True  # the broker may have forgotten what it was told
         self._consumption.offer(lane)
+
+    def _restart(self, holding: Holding, _: Event) -> None:
+        assert holding.moved_to is not None
+        self._start_again(holding, holding.moved_to)
+
+    def _remember(self, holding: Holding, _: Event) -> None:
+        holding.start_at = holding.moved_to
 
     def _go_on(self, holding: Holding, _: Event) -> None:
         assert holding.lane is not None
@@ -732,6 +733,8 @@ class Holdings:
         Effect.HOLD: _hold,
         Effect.CHECK: _check,
         Effect.RESUME: _resume,
+        Effect.RESTART: _restart,
+        Effect.REMEMBER: _remember,
         Effect.GO_ON: _go_on,
         Effect.ABANDON: _lose,
         Effect.WIND_DOWN: _leave,

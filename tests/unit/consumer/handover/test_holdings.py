@@ -792,6 +792,25 @@ async def test_a_reset_that_comes_while_the_queue_is_leaving_is_where_it_is_left
     assert scene.broker.offsets[queue()] == 3
 
 
+async def test_a_queue_that_a_slave_moves_is_delivered_once_a_master_was_asked(make: Make) -> None:
+    """A slave that is behind says so too."""
+    scene = make()
+    scene.broker.store(queue(), 6)
+    holding = await scene.own()
+    await until(lambda: scene.got == [0, 1, 2, 3, 4, 5])
+    scene.holdings.event(holding, Event.NO_MASTER)
+    lane = holding.lane
+    assert lane is not None
+    scene.got.clear()
+    scene.holdings.restart(lane, 3)
+    await until(lambda: holding.lane not in (None, lane))
+    await turns(50)
+    assert scene.got == []
+    scene.holdings.event(holding, Event.MASTER_BACK)
+    await scene.settle(holding)
+    await until(lambda: scene.got == [3, 4, 5])
+
+
 async def test_a_restart_that_was_overtaken_by_a_loss_is_forgotten(make: Make) -> None:
     scene = make()
     scene.broker.store(queue(), 20)
