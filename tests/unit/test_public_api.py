@@ -27,8 +27,17 @@ NAMES = sorted(set(rocketfleet.__all__) - {"__version__"})
 HOMES: dict[str, str] = rocketfleet._HOMES
 CLASSES = [name for name in NAMES if inspect.isclass(getattr(rocketfleet, name))]
 # The package's own: a client that several share, whose methods are the whole protocol, and what a broker is told.
-# And the parts of a consumer, which worker and tests look at.
-NOT_FOR_USERS = {"Client", "SubscriptionData", "Answers", "Holdings", "Membership", "Rebalancer", "Step"}
+# And the parts of a consumer, which worker and tests look at, with its timings, which are for tests alone.
+NOT_FOR_USERS = {
+    "Client",
+    "SubscriptionData",
+    "Answers",
+    "ConsumerTimings",
+    "Holdings",
+    "Membership",
+    "Rebalancer",
+    "Step",
+}
 
 
 def typed_imports(module: Path) -> dict[str, str]:

@@ -51,6 +51,7 @@ from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
 from rocketfleet.consumer.shutdown import Phase, Signal, Step, advance
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.consumer.timers import Timers
+from rocketfleet.consumer.timings import ConsumerTimings
 from rocketfleet.consumer.until_signalled import until_signalled
 from rocketfleet.control.budget import Margin
 from rocketfleet.wire.bodies import MASTER_ID
@@ -61,7 +62,7 @@ from rocketfleet.wire.topics import RETRY_PREFIX
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-_LOOK_AFTER_PULLERS = 10.0
+_TIMINGS = ConsumerTimings()
 
 
 class NoHeartbeatError(RocketMQError):
@@ -118,6 +119,7 @@ class Consumer:
         strategy: Strategy | str = DEFAULT_STRATEGY,
         offset_directory: Path | None = None,
         clock: Callable[[], float] = lease_clock,
+        timings: ConsumerTimings = _TIMINGS,
     ) -> None:
         self._client = config if isinstance(config, Client) else Client(config)
         self._owns_client = not isinstance(config, Client)
@@ -126,6 +128,7 @@ class Consumer:
         self._strategy = build(strategy) if isinstance(strategy, str) else strategy
         self._offset_directory = offset_directory or Path.home() / ".rocketmq_offsets"
         self._clock = clock
+        self._timings = timings
         self.tally = Tally()
         self.phase = Phase.RUNNING
         self._started = False
@@ -265,7 +268,7 @@ class Consumer:
                         raise ExpressionRefusedError(subscription, broker, error) from error
 
     def _assemble(self) -> _Running:
-        client, settings, clock = self._client, self.settings, self._clock
+        client, settings, clock, timings = self._client, self.settings, self._clock, self._timings
         membership = Membership(client, settings, self.subscriptions.values(), clock=clock)
         # The broker makes the retry topic, and saves it at once, when the first member of a group joins.
         membership.first_of_its_group = client.routes.cached(RETRY_PREFIX + settings.group) is None
@@ -276,8 +279,7 @@ class Consumer:
             self._cleanups.append(local.close)
         else:
             offsets = BrokerOffsets(client, settings, self.tally, beginnings)
-        kind = OrderlyConsumption if settings.is_orderly else ConcurrentConsumption
-        consumption = kind(settings, self.handler, self._send_back, clock=clock, tally=self.tally)
+        consumption = self._make_consumption()
         holdings = Holdings(
             client,
             settings,
@@ -287,6 +289,8 @@ class Consumer:
             self._heartbeat_wanted.set,
             clock=clock,
             tally=self.tally,
+            timings=timings.handover,
+            pull_timings=timings.pull,
         )
         rebalancer = Rebalancer(
             client,
@@ -297,6 +301,7 @@ class Consumer:
             holdings,
             self._heartbeat_wanted.set,
             tally=self.tally,
+            timings=timings.rebalance,
         )
         answers = Answers(
             client,
@@ -317,9 +322,15 @@ class Consumer:
             holdings,
             rebalancer,
             LockKeeper(client, settings, holdings, membership, clock=clock),
-            Committer(holdings, offsets, settings.persist_interval, clock=clock),
+            Committer(holdings, offsets, settings.persist_interval, clock=clock, timings=timings.commit),
             answers,
         )
+
+    def _make_consumption(self) -> ConcurrentConsumption | OrderlyConsumption:
+        given = (self.settings, self.handler, self._send_back)
+        if self.settings.is_orderly:
+            return OrderlyConsumption(*given, clock=self._clock, tally=self.tally, timings=self._timings.orderly)
+        return ConcurrentConsumption(*given, clock=self._clock, tally=self.tally, timings=self._timings.concurrent)
 
     def _listen(self, running: _Running) -> None:
         self._cleanups += [
@@ -511,7 +522,7 @@ class Consumer:
 
     async def _look_after_pullers(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_AFTER_PULLERS)
+            await asyncio.sleep(self._timings.look_after_pullers)
             self.holdings.look_after_pullers()
 
     # -- connections --------------------------------------------------------------------------------------------------

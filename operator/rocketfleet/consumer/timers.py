@@ -10,14 +10,15 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 _log = logging.getLogger(__name__)
-_PAUSE = 0.2  # seconds before a timer begins again
+PAUSE_SECONDS = 0.2  # before a timer begins again
 
 
 class Timers:
     """The timers of one consumer, and what it does once in the background. `group` is for the names of tasks."""
 
-    def __init__(self, group: str) -> None:
+    def __init__(self, group: str, *, pause: float = PAUSE_SECONDS) -> None:
         self._group = group
+        self._pause = pause
         self._timers: dict[str, asyncio.Task[None]] = {}
         self._until_left: set[str] = set()
         self._once: set[asyncio.Task[None]] = set()
@@ -25,7 +26,7 @@ class Timers:
     def start(self, name: str, timer: Callable[[], Coroutine[Any, Any, None]], *, until_left: bool = False) -> None:
         """Run a timer until `drain`, or until `close` if it is needed until the group is left."""
         name = f"{name} {self._group}"
-        self._timers[name] = asyncio.get_running_loop().create_task(_supervised(name, timer), name=name)
+        self._timers[name] = asyncio.get_running_loop().create_task(_supervised(name, timer, self._pause), name=name)
         if until_left:
             self._until_left.add(name)
 
@@ -55,7 +56,7 @@ class Timers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _supervised(name: str, timer: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def _supervised(name: str, timer: Callable[[], Coroutine[Any, Any, None]], pause: float) -> None:
     while True:
         try:
             await timer()
@@ -63,4 +64,4 @@ async def _supervised(name: str, timer: Callable[[], Coroutine[Any, Any, None]])
             _log.exception("%s failed and begins again; this is a bug in the consumer", name)
         else:
             _log.error("%s ended and begins again; this is a bug in the consumer", name)
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(pause)

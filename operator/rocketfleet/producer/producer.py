@@ -11,12 +11,14 @@ queue would break the order they ask for, and whether to wait or to give up is t
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import NoRoute, RocketMQError, TopicNotExist, response_error
+from rocketfleet.client.transport.remoting import Remoting
 from rocketfleet.producer import checks, request, transaction
 from rocketfleet.producer.batching.accumulating import Accumulating, BatchKey, Waiting
 from rocketfleet.producer.errors import InvalidMessage, ProducerClosed, SendFailed, SendTimeout
@@ -39,6 +41,20 @@ from rocketfleet.wire.queue import MessageQueue
 _COMPRESS_ASIDE = 128 * 1024  # from here on, compressing would hold up the event loop noticeably
 Stored = tuple[SendStatus, MessageQueue, Mapping[str, str]]
 """How and where a request was stored, and the fields of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """What a producer is made of, from when it has started."""
+
+    client: Client
+    remoting: Remoting
+    ids: UniqueIds
+    publishing: Publishing
+    rings: Mapping[str, QueueRing]  # of `publishing`
+    upkeep: Upkeep
+    unsubscribe: Callable[[], None]
+    accumulating: Accumulating | None
 
 
 class Producer:
@@ -78,8 +94,9 @@ class Producer:
         if o.latency_fault_tolerance:
             self._faults = FaultTable(clock, ladder=o.fault_ladder, probe_interval=o.probe_interval)
         self._checked_topics: set[str] = set()
-        self._running = False
         self._started = False
+        self._running: _Running | None = None  # once it has started, and for good
+        self._is_open = False
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -88,44 +105,59 @@ class Producer:
         if self._started:
             raise ProducerClosed("a producer is started once; make a new one")
         self._started = True
-        self._client = self._cluster if isinstance(self._cluster, Client) else Client(self._cluster)
-        self._client.start()
-        self._remoting = self._client.remoting
-        self._ids: UniqueIds = process_ids(self._client.name_servers.addresses[0])
-        self._publishing = Publishing(
-            self._client,
+        self._running = self._assemble()
+        self._is_open = True
+
+    def _assemble(self) -> _Running:
+        client = self._cluster if isinstance(self._cluster, Client) else Client(self._cluster)
+        client.start()
+        publishing = Publishing(
+            client,
             create_topic_key=self.options.create_topic_key,
             default_queues=self.options.default_queues,
             absence_interval=self.options.probe_interval,
         )
-        self._rings = self._publishing.rings
-        self._upkeep = Upkeep(
-            self._client,
+        upkeep = Upkeep(
+            client,
             self.group,
-            self._publishing,
+            publishing,
             self._faults,
             heartbeat_interval=self.options.heartbeat_interval,
             probe_timeout=self.options.probe_timeout,
             transactional=self._listener is not None,
         )
-        self._upkeep.start()
-        self._unsubscribe = self._remoting.on_request(RequestCode.CHECK_TRANSACTION_STATE, self._check_transaction)
+        upkeep.start()
         limits = self.options.batching
-        self._accumulating = None if limits is None else Accumulating(limits, self._deliver_batch)
-        self._running = True
+        return _Running(
+            client,
+            client.remoting,
+            process_ids(client.name_servers.addresses[0]),
+            publishing,
+            publishing.rings,
+            upkeep,
+            client.remoting.on_request(RequestCode.CHECK_TRANSACTION_STATE, self._check_transaction),
+            None if limits is None else Accumulating(limits, self._deliver_batch),
+        )
 
     async def close(self) -> None:
         """Send what is waiting in batches, sign off at the brokers, and close the client if it is our own."""
-        if not self._running:
+        if not self._is_open:
             return
-        if self._accumulating is not None:
-            await self._accumulating.close()
-        self._running = False
-        self._unsubscribe()
-        await self._upkeep.stop()
-        await self._publishing.close()
-        if self._client is not self._cluster:
-            await self._client.close()
+        running = self._parts
+        if running.accumulating is not None:
+            await running.accumulating.close()
+        self._is_open = False
+        running.unsubscribe()
+        await running.upkeep.stop()
+        await running.publishing.close()
+        if running.client is not self._cluster:
+            await running.client.close()
+
+    @property
+    def _parts(self) -> _Running:
+        if self._running is None:
+            raise ProducerClosed("the producer is not started yet")
+        return self._running
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -151,21 +183,21 @@ class Producer:
 
         `selector` may be given a `sharding_key` to decide by. A message made with a sharding key is sent by it.
         """
-        topic = self._check(message)
+        topic, running = message.topic, self._check(message)
         timeout = self.options.send_timeout if timeout is None else timeout
         sharding_key = message.sharding_key if sharding_key is None else sharding_key
         if queue is not None or sharding_key is not None or selector is not None:
-            queue = await self._place(message, queue, sharding_key, selector, timeout)
-        if self._accumulating is not None and checks.can_join_batch(message):
-            encoded = request.encode_for_batch(message, self._settings, self._ids)
-            if encoded is not None and len(encoded) <= self._accumulating.max_bytes:
+            queue = await self._place(running, message, queue, sharding_key, selector, timeout)
+        if running.accumulating is not None and checks.can_join_batch(message):
+            encoded = request.encode_for_batch(message, self._settings, running.ids)
+            if encoded is not None and len(encoded) <= running.accumulating.max_bytes:
                 key = BatchKey(topic, queue, message.wait_store_ok, message.tags, timeout)
-                return await self._accumulating.send(key, message, encoded)
+                return await running.accumulating.send(key, message, encoded)
         if type(message.body) is bytes and len(message.body) >= _COMPRESS_ASIDE:
-            prepared = await asyncio.to_thread(request.prepare, message, self._settings, self._ids)
+            prepared = await asyncio.to_thread(request.prepare, message, self._settings, running.ids)
         else:
-            prepared = request.prepare(message, self._settings, self._ids)
-        status, queue, fields = await self._store(prepared, timeout, queue)
+            prepared = request.prepare(message, self._settings, running.ids)
+        status, queue, fields = await self._store(running, prepared, timeout, queue)
         return read_single(status, topic, queue.broker, prepared.msg_ids[0], fields)
 
     async def send_batch(
@@ -174,11 +206,12 @@ class Producer:
         """Store messages of one topic together, in one queue and in this order. All are stored, or none is."""
         if messages:
             self._check(messages[0])  # the others have the same topic, or are refused
-        prepared = request.prepare_batch(messages, self._settings, self._ids)
+        running = self._parts
+        prepared = request.prepare_batch(messages, self._settings, running.ids)
         timeout = self.options.send_timeout if timeout is None else timeout
         if queue is not None:
             _check_queue(prepared.topic, queue)
-        return await self._store_batch(prepared, timeout, queue)
+        return await self._store_batch(running, prepared, timeout, queue)
 
     async def send_oneway(
         self,
@@ -189,17 +222,17 @@ class Producer:
         selector: Selector | None = None,
     ) -> str:
         """Send without an answer and return the message's id. Whether it was stored is not known, and never will be."""
-        topic = self._check(message)
+        topic, running = message.topic, self._check(message)
         timeout = self.options.send_timeout
         sharding_key = message.sharding_key if sharding_key is None else sharding_key
         if queue is not None or sharding_key is not None or selector is not None:
-            queue = await self._place(message, queue, sharding_key, selector, timeout)
-        prepared = request.prepare(message, self._settings, self._ids)
+            queue = await self._place(running, message, queue, sharding_key, selector, timeout)
+        prepared = request.prepare(message, self._settings, running.ids)
         if queue is None:
-            queue = choose(await self._ring(topic, timeout), None, self._faults)
+            queue = choose(await self._ring(running, topic, timeout), None, self._faults)
             assert queue is not None, "a ring in use has queues"
         command = build(prepared, queue, int(time.time() * 1000), self._settings)
-        await self._remoting.oneway(self._client.master(queue.broker), command, timeout)
+        await running.remoting.oneway(running.client.master(queue.broker), command, timeout)
         return prepared.msg_ids[0]
 
     async def send_in_transaction(
@@ -211,55 +244,57 @@ class Producer:
         """
         if self._listener is None:
             raise InvalidMessage("this producer has no transaction listener: give it one as `transactions`")
-        topic = self._check(message)
+        topic, running = message.topic, self._check(message)
         half = transaction.half_message(message, self.group, check_after)
-        prepared = request.prepare(half, self._settings, self._ids)
+        prepared = request.prepare(half, self._settings, running.ids)
         message.properties[properties.UNIQUE_ID] = prepared.msg_ids[0]
-        status, queue, fields = await self._store(prepared, self.options.send_timeout, None)
+        status, queue, fields = await self._store(running, prepared, self.options.send_timeout, None)
         sent = read_single(status, topic, queue.broker, prepared.msg_ids[0], fields)
         state, error = await transaction.execute(self._listener, message, argument, status)
         # From here on nothing may raise: the local transaction has happened, and the caller must learn its outcome.
-        settled = await transaction.end(self._client, self.group, sent, state=state, error=error)
+        settled = await transaction.end(running.client, self.group, sent, state=state, error=error)
         return TransactionResult(sent, state, settled, error)
 
     async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
         """The topic's writable queues, in the order that sharding keys are mapped to."""
-        self._check_topic(topic)
-        return (await self._ring(topic, self.options.send_timeout)).queues
+        running = self._check_topic(topic)
+        return (await self._ring(running, topic, self.options.send_timeout)).queues
 
     # -- before the send ----------------------------------------------------------------------------------------------
 
-    def _check(self, message: Message) -> str:
-        topic = message.topic
-        if topic not in self._checked_topics or not self._running:
-            self._check_topic(topic)
-        return topic
+    def _check(self, message: Message) -> _Running:
+        running, topic = self._running, message.topic
+        if running is None or not self._is_open or topic not in self._checked_topics:
+            running = self._check_topic(topic)
+        return running
 
-    def _check_topic(self, topic: str) -> None:
-        if not self._running:
+    def _check_topic(self, topic: str) -> _Running:
+        if not self._is_open:
             raise ProducerClosed("the producer is closed" if self._started else "the producer is not started yet")
         checks.check_topic(topic)
         if len(self._checked_topics) > 10_000:  # names must not pile up
             self._checked_topics.clear()
         self._checked_topics.add(topic)
+        return self._parts
 
-    async def _ring(self, topic: str, timeout: float) -> QueueRing:
-        ring = self._rings.get(topic)
+    async def _ring(self, running: _Running, topic: str, timeout: float) -> QueueRing:
+        ring = running.rings.get(topic)
         if ring is not None:
             return ring
         try:
             async with asyncio.timeout(timeout):
-                return await self._publishing.find(topic)
+                return await running.publishing.find(topic)
         except TimeoutError as error:
             if isinstance(error, RocketMQError):
                 raise
-            servers = ", ".join(self._client.name_servers.addresses)
+            servers = ", ".join(running.client.name_servers.addresses)
             raise SendTimeout(
                 f"no name server ({servers}) told the route of topic {topic} within {timeout:g} s"
             ) from None
 
     async def _place(
         self,
+        running: _Running,
         message: Message,
         queue: MessageQueue | None,
         key: ShardingKey | None,
@@ -271,9 +306,9 @@ class Producer:
             if selector is not None:
                 raise InvalidMessage("give a queue or a selector, not both")
             _check_queue(message.topic, queue)
-            await self._ring(message.topic, timeout)  # so that the broker's address is known
+            await self._ring(running, message.topic, timeout)  # so that the broker's address is known
             return queue
-        ring = await self._ring(message.topic, timeout)
+        ring = await self._ring(running, message.topic, timeout)
         if selector is None:
             assert key is not None
             return by_hash(ring.queues, key)
@@ -284,11 +319,11 @@ class Producer:
 
     # -- the send -----------------------------------------------------------------------------------------------------
 
-    async def _store(self, prepared: Prepared, timeout: float, fixed: MessageQueue | None) -> Stored:
+    async def _store(self, running: _Running, prepared: Prepared, timeout: float, fixed: MessageQueue | None) -> Stored:
         """Attempt until stored, refused for good, or out of attempts or time."""
         clock, faults, policy, topic = self._clock, self._faults, self.options.retry, prepared.topic
         started = clock()
-        ring = self._rings.get(topic) or await self._ring(topic, timeout)
+        ring = running.rings.get(topic) or await self._ring(running, topic, timeout)
         tried: list[str] = []
         last: RocketMQError | None = None
         stored: Stored | None = None
@@ -311,22 +346,22 @@ class Producer:
                     break
             tried.append(broker)
             try:
-                address = self._client.master(broker)
+                address = running.client.master(broker)
                 command = build(prepared, queue, int(time.time() * 1000), self._settings)
-                answer = await self._remoting.call(address, command, patience)
+                answer = await running.remoting.call(address, command, patience)
                 status = STATUS_OF_CODE.get(answer.code)
                 if status is None:
                     raise response_error(answer.code, answer.remark, address, command.code)
             except RocketMQError as error:
                 last = error
-                self._note_failure(broker, topic, clock() - now, error)
+                self._note_failure(running, broker, topic, clock() - now, error)
                 if fixed is not None:
                     raise
                 if not policy.is_retried(error):
                     if stored is not None:
                         return stored
                     raise
-                ring = self._rings.get(topic) or ring
+                ring = running.rings.get(topic) or ring
                 continue
             if faults is not None:
                 faults.answered(broker, clock() - now)
@@ -341,32 +376,35 @@ class Producer:
             raise SendTimeout(f"the {timeout:g} s for sending to topic {topic} were over before the first attempt")
         raise SendFailed(topic, tuple(tried), clock() - started, last) from last
 
-    def _note_failure(self, broker: str, topic: str, latency: float, error: RocketMQError) -> None:
+    def _note_failure(self, running: _Running, broker: str, topic: str, latency: float, error: RocketMQError) -> None:
         guilt = blame(error, self.options.retry.codes)
         if guilt is Blame.UNREACHABLE or isinstance(error, TopicNotExist):
-            self._publishing.suspect(topic)
+            running.publishing.suspect(topic)
         if self._faults is not None and guilt is not Blame.NOTHING:
             self._faults.failed(broker, latency, reachable=guilt is Blame.REFUSED)
 
-    async def _store_batch(self, prepared: Prepared, timeout: float, queue: MessageQueue | None) -> BatchResult:
-        status, queue, fields = await self._store(prepared, timeout, queue)
+    async def _store_batch(
+        self, running: _Running, prepared: Prepared, timeout: float, queue: MessageQueue | None
+    ) -> BatchResult:
+        status, queue, fields = await self._store(running, prepared, timeout, queue)
         return read_batch(status, prepared.topic, queue.broker, prepared.msg_ids, fields)
 
     async def _deliver_batch(self, key: BatchKey, waiting: Sequence[Waiting]) -> Sequence[SendResult]:
+        running = self._parts
         if len(waiting) == 1:
-            prepared = request.prepare(waiting[0].message, self._settings, self._ids)
-            status, queue, fields = await self._store(prepared, key.timeout, key.queue)
+            prepared = request.prepare(waiting[0].message, self._settings, running.ids)
+            status, queue, fields = await self._store(running, prepared, key.timeout, key.queue)
             return [read_single(status, key.topic, queue.broker, prepared.msg_ids[0], fields)]
         prepared = request.join_batch(
-            [one.message for one in waiting], [one.encoded for one in waiting], self._settings, self._ids
+            [one.message for one in waiting], [one.encoded for one in waiting], self._settings, running.ids
         )
-        return await self._store_batch(prepared, key.timeout, key.queue)
+        return await self._store_batch(running, prepared, key.timeout, key.queue)
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
     async def _check_transaction(self, peer: str, command: Command) -> None:
         if self._listener is not None:
-            await transaction.answer_check(self._remoting, peer, self.group, self._listener, command)
+            await transaction.answer_check(self._parts.remoting, peer, self.group, self._listener, command)
 
 
 def _check_queue(topic: str, queue: MessageQueue) -> None:

@@ -6,16 +6,15 @@ Delays are the broker's levels; its first is one second, so these tests choose t
 import asyncio
 import threading
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 from tests.broker.consumer.scene import Got, Scene, until
 
 from rocketfleet.client.errors import ConnectionLost
 from rocketfleet.client.requests import broker_messages
-from rocketfleet.consumer import consumer
-from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption, ConcurrentTimings
+from rocketfleet.consumer.delivery.concurrent import ConcurrentTimings
 from rocketfleet.consumer.results import RETRY, SUCCESS, Retry
+from rocketfleet.consumer.timings import ConsumerTimings
 from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message import ReceivedMessage
 
@@ -155,14 +154,13 @@ async def test_a_handler_that_hangs_loses_its_message_and_the_offset_goes_on(
 
 
 async def test_what_cannot_be_sent_back_is_tried_again_here_and_not_passed(
-    scene: Scene, make_topic: Topics, group: str, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, make_topic: Topics, group: str
 ) -> None:
     topic = make_topic(queues=1)
-    quick = partial(ConcurrentConsumption, timings=ConcurrentTimings(retry_locally_after=0.05))
-    monkeypatch.setattr(consumer, "ConcurrentConsumption", quick)
+    quick = ConsumerTimings(concurrent=ConcurrentTimings(retry_locally_after=0.05))
     await scene.send(topic, 0, 1, 2)
     got = Got(lambda message: RETRY if message.body == b"1" and message.reconsume_times < 3 else SUCCESS)
-    member = scene.made(group, topic, got)
+    member = scene.made(group, topic, got, consumer={"timings": quick})
 
     async def refuse(_message: ReceivedMessage, _level: int) -> None:
         raise ConnectionLost("the broker", "the test says so")

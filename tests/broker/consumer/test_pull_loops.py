@@ -8,16 +8,14 @@ from tests.broker.cluster import Cluster
 from tests.broker.consumer.scene import Scene, until
 from tests.broker.handover.faults import Recorder
 
-from rocketfleet.consumer import consumer
-from rocketfleet.consumer.handover import holdings
-from rocketfleet.consumer.handover.holdings import Holding
+from rocketfleet.consumer.handover.holdings import HandoverTimings, Holding
 from rocketfleet.consumer.settings import ConsumeMode
+from rocketfleet.consumer.timings import ConsumerTimings
 from rocketfleet.wire.queue import MessageQueue
 
 
 @pytest.fixture
-async def scene(broker: Cluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    monkeypatch.setattr(consumer, "_LOOK_AFTER_PULLERS", 0.2)
+async def scene(broker: Cluster) -> AsyncIterator[Scene]:
     made = Scene(broker)
     await made.open()
     yield made
@@ -42,10 +40,12 @@ async def test_a_queue_that_nobody_polls_is_polled_again(
     group: str,
     mode: ConsumeMode,
     break_it: Callable[[Holding], None],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic, recorder = make_topic(queues=1), Recorder()
-    member = await scene.member(group, topic, recorder.handler("m1"), consume_mode=mode)
+    # Longer than a long poll, so that loops which are well make a turn in that time.
+    handover = HandoverTimings(poll_expires=20.0) if break_it is hang else HandoverTimings()
+    timings = ConsumerTimings(handover=handover, look_after_pullers=0.2)
+    member = await scene.member(group, topic, recorder.handler("m1"), consumer={"timings": timings}, consume_mode=mode)
     await until(lambda: member.ready)
     await scene.send(topic, "before")
     await until(lambda: recorder.bodies == ["before"])
@@ -53,10 +53,7 @@ async def test_a_queue_that_nobody_polls_is_polled_again(
     assert holding is not None
     break_it(holding)
     broken = holding.work
-    if break_it is hang:
-        # Longer than a long poll, so that loops which are well make a turn in that time.
-        monkeypatch.setattr(holdings, "POLL_EXPIRES", 20.0)
-    else:
+    if break_it is end:
         await until(lambda: member.queue_problems() != [] or holding.work is not broken, "the health check knows it")
     await scene.send(topic, "after")
     await until(lambda: recorder.bodies == ["before", "after"], "it is polled again", 60.0)

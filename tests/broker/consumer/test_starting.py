@@ -12,10 +12,11 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConnectError, ConsumerNotOnline, NoRoute
 from rocketfleet.client.requests import broker_members
 from rocketfleet.consumer.consumer import Consumer, ExpressionRefusedError, NoHeartbeatError
-from rocketfleet.consumer.delivery import pull
+from rocketfleet.consumer.delivery.pull import PullTimings
 from rocketfleet.consumer.settings import Handover
 from rocketfleet.consumer.shutdown import Phase
 from rocketfleet.consumer.subscription import Subscription
+from rocketfleet.consumer.timings import ConsumerTimings
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import Command
 from rocketfleet.wire.enums import ExpressionType
@@ -67,14 +68,11 @@ async def test_all_queues_and_the_retry_queue_are_owned_soon(
     assert member.rebalancer.settled
 
 
-async def test_a_message_is_delivered_as_it_arrives(
-    scene: Scene, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_message_is_delivered_as_it_arrives(scene: Scene, topic: str, group: str) -> None:
     """By long polling, that is: with polls that would otherwise last an hour."""
-    monkeypatch.setattr(pull, "SUSPEND_MILLIS", 3_600_000)
-    monkeypatch.setattr(pull, "PULL_TIMEOUT", 7200.0)
+    hours = ConsumerTimings(pull=PullTimings(suspend=3600.0, timeout=7200.0))
     got = Got()
-    member = await scene.member(group, topic, got)
+    member = await scene.member(group, topic, got, consumer={"timings": hours})
     await until(lambda: of_topic(member, topic) == set(range(8)))
     await until(lambda: all(holding.puller and holding.puller.last_pull for holding in member.holdings))
     for number in range(8):

@@ -60,7 +60,7 @@ async def test_java_reads_every_kind(java: JavaPrograms, broker: Cluster, topic:
     async with Producer(ClientConfig(broker.name_server), "interop", PATIENT_OPTIONS) as producer:
         for compression in Compression:
             options = ProducerOptions(send_timeout=60, compression=compression)
-            async with Producer(producer._client, f"interop-{compression.name}", options) as other:
+            async with Producer(producer._parts.client, f"interop-{compression.name}", options) as other:
                 message = new(large + compression.name.encode())
                 sent[(await other.send(message)).msg_id] = message.body
         for message in (new(b"plain"), new(b"level", delay_level=1), new(b"timer", delay_seconds=1)):

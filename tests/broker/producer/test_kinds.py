@@ -207,7 +207,7 @@ async def test_the_broker_knows_the_producer_while_it_lives(broker: Cluster, top
 
         async with Producer(config(broker), "known", options()) as producer:
             await producer.send(Message(topic, b"x"))
-            mine = producer._client.client_id
+            mine = producer._parts.client.client_id
             for _ in range(500):
                 if await members() == {mine}:
                     break

@@ -10,7 +10,7 @@ from tests.unit.consumer.model_broker import ADDRESS, ModelBroker, ModelClient, 
 
 from rocketfleet.client.errors import RequestTimeout, RocketMQError
 from rocketfleet.consumer.counters import Tally
-from rocketfleet.consumer.offset_storage import offsets
+from rocketfleet.consumer.handover.ownership import CONFIRM_APART
 from rocketfleet.consumer.offset_storage.offsets import BrokerOffsets
 from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
 from rocketfleet.consumer.subscription import Subscription
@@ -24,7 +24,7 @@ QUERY = RequestCode.QUERY_CONSUMER_OFFSET
 
 
 class Scene:
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, confirm_apart: float = CONFIRM_APART, **settings: Any) -> None:
         self.broker = ModelBroker(Clock())
         self.broker.wall = 1.0
         self.tally = Tally()
@@ -33,6 +33,7 @@ class Scene:
             self.client,  # type: ignore[arg-type]  # a model
             ConsumerSettings("g", (Subscription("t"),), **settings),
             self.tally,
+            confirm_apart=confirm_apart,
         )
 
     @property
@@ -205,12 +206,9 @@ async def test_a_confirmation_of_what_a_reset_has_overtaken_says_where_the_group
     assert await scene.offsets.confirm(queue(), 15) == 2
 
 
-async def test_an_update_that_was_never_answered_may_still_come_and_is_watched_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_update_that_was_never_answered_may_still_come_and_is_watched_for() -> None:
     """The broker handles it after the final commit: the final offset would be gone, and nobody would know."""
-    monkeypatch.setattr(offsets, "CONFIRM_APART", 0.005)
-    scene = Scene()
+    scene = Scene(confirm_apart=0.005)
     scene.broker.offsets[queue()] = 10
     await scene.offsets.start(queue())
     scene.broker.failures[UPDATE] = RequestTimeout(ADDRESS, 15, 3.0)
@@ -233,9 +231,8 @@ async def test_an_update_that_was_never_answered_may_still_come_and_is_watched_f
     assert [command.code for _, command in scene.broker.asked] == [QUERY, UPDATE], "all is answered: not read back"
 
 
-async def test_an_offset_that_does_not_stay_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offsets, "CONFIRM_APART", 0.0)
-    scene = Scene()
+async def test_an_offset_that_does_not_stay_is_an_error() -> None:
+    scene = Scene(confirm_apart=0.0)
     scene.broker.offsets[queue()] = 10
     await scene.offsets.start(queue())
     scene.broker.failures[UPDATE] = RequestTimeout(ADDRESS, 15, 3.0)

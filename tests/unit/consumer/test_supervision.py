@@ -5,14 +5,10 @@ import asyncio
 import pytest
 from tests.support.waiting import until
 
-from rocketfleet.consumer import timers
 from rocketfleet.consumer.timers import Timers
 
 
-async def test_a_timer_that_fails_or_ends_is_named_and_begins_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(timers, "_PAUSE", 0.001)
+async def test_a_timer_that_fails_or_ends_is_named_and_begins_again(caplog: pytest.LogCaptureFixture) -> None:
     begun = 0
 
     async def timer() -> None:
@@ -24,7 +20,7 @@ async def test_a_timer_that_fails_or_ends_is_named_and_begins_again(
             return
         await asyncio.Event().wait()
 
-    made = Timers("g")
+    made = Timers("g", pause=0.001)
     made.start("heartbeat", timer)
     await until(lambda: begun == 3)
     assert "heartbeat g failed and begins again" in caplog.text

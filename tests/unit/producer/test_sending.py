@@ -164,10 +164,10 @@ async def test_a_dead_broker_is_skipped_and_found_again() -> None:
         cluster.registered.discard("a")
         results = [await producer.send(Message("t", b"x")) for _ in range(8)]
         assert {result.queue.broker for result in results} == {"b"}
-        await until(lambda: {q.broker for q in producer._rings["t"].queues} == {"b"})
+        await until(lambda: {q.broker for q in producer._parts.rings["t"].queues} == {"b"})
         await cluster["a"].peer.listen()
         cluster.registered.add("a")
-        await until(lambda: {q.broker for q in producer._rings["t"].queues} == {"a", "b"})
+        await until(lambda: {q.broker for q in producer._parts.rings["t"].queues} == {"a", "b"})
         results = [await producer.send(Message("t", b"x")) for _ in range(8)]
         assert {result.queue.broker for result in results} == {"a", "b"}
 
@@ -178,12 +178,12 @@ async def test_a_broker_comes_back_to_all_topics_at_once() -> None:
             await producer.send(Message(topic, b"x"))
         cluster.registered.discard("a")
         for topic in ("t", "u"):
-            await producer._client.routes.refresh(topic)
+            await producer._parts.client.routes.refresh(topic)
         cluster.asked_for.clear()
         await until(lambda: len(cluster.asked_for) >= 2)
         assert set(cluster.asked_for) == {"t"}, "one topic is asked for on behalf of both"
         cluster.registered.add("a")
-        await until(lambda: all(len(producer._rings[topic].queues) == 8 for topic in ("t", "u")))
+        await until(lambda: all(len(producer._parts.rings[topic].queues) == 8 for topic in ("t", "u")))
 
 
 async def test_a_slow_broker_is_left_alone_and_a_failing_one_until_it_answers() -> None:
@@ -280,7 +280,7 @@ async def test_a_topic_that_brokers_create_is_modelled_on_another_until_it_exist
         assert cluster["a"].stored[0].fields["c"] == "TBW102"
         assert len(await producer.queues("new")) == 3
         cluster.topics["new"] = 5
-        producer._publishing._models.clear()  # a second passes
+        producer._parts.publishing._models.clear()  # a second passes
         assert len(await producer.queues("new")) == 5
 
 
@@ -288,11 +288,11 @@ async def test_a_topic_that_cannot_be_written_for_a_while_is_looked_after() -> N
     async with cluster_of("a") as cluster, producer_of(cluster, probe_interval=0.05) as producer:
         await producer.send(Message("t", b"x"))
         cluster.topics["t"] = 0
-        await producer._client.routes.refresh("t")
+        await producer._parts.client.routes.refresh("t")
         with pytest.raises(NoRoute, match="no queue for writing"):
             await producer.send(Message("t", b"x"))
         cluster.topics["t"] = 4
-        await until(lambda: not len(producer._publishing._absences))
+        await until(lambda: not len(producer._parts.publishing._absences))
         assert (await producer.send(Message("t", b"x"))).status is SendStatus.SEND_OK
 
 

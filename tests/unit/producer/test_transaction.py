@@ -150,7 +150,7 @@ async def test_the_outcome_is_told_even_if_the_broker_is_gone() -> None:
                 (holder,) = (broker for broker in cluster.brokers.values() if broker.stored)
                 await holder.peer.stop()
                 cluster.registered.discard(holder.name)
-                await producer._client.routes.refresh("t")
+                await producer._parts.client.routes.refresh("t")
                 return COMMIT
 
         async with Producer(cluster.config(), "g", transactions=Slow()) as producer:

@@ -138,7 +138,6 @@ class Rules(NamedTuple):
     checks_itself: bool = True  # a member that has slept looks at its connections before it begins anything
     reads_back: bool = True  # an update that was not answered is read back, once a later one was
     keeps_lease_of_beginning: bool = True  # a beginning goes on only under its lock
-    remembers_rewind: bool = True  # a rewind that is heard of in doubt is carried out when that is settled
     hears_while_leaving: bool = True  # a rewind that comes as the queue leaves is found by the final commit
 
 
@@ -340,6 +339,10 @@ class Model:
             return claim._replace(work=START)
         if effect is Effect.RESUME and claim.start_at != NONE:
             return _start_again(claim, claim.start_at)
+        if effect is Effect.RESTART:
+            return _start_again(claim, claim.heard)
+        if effect is Effect.REMEMBER:
+            return claim._replace(start_at=claim.heard)
         if effect in (Effect.EXTEND, Effect.RESUME):
             polls = claim.polls or effect is Effect.RESUME
             return claim._replace(believed=claim.lease, polls=polls) if has_window else claim
@@ -908,14 +911,10 @@ class Model:
 
     def _hear(self, world: World, m: int, q: int, claim: Claim) -> World:
         """`Holdings.restart`."""
-        offset, claim = claim.heard, claim._replace(heard=NONE)
         if claim.work != PULL and not self.rules.hears_while_leaving:
-            return _claim(world, m, q, claim._replace(overdue=EXCUSED))
-        if claim.state is State.OWNED and claim.lock is Lock.HELD:
-            claim = _start_again(claim, offset)
-        elif self.rules.remembers_rewind:
-            claim = claim._replace(start_at=offset)
-        return _claim(world, m, q, claim)
+            return _claim(world, m, q, claim._replace(heard=NONE, overdue=EXCUSED))
+        after = self._event(claim, Event.MOVED)
+        return _claim(world, m, q, None if after is None else after._replace(heard=NONE))
 
     # -- leaving ------------------------------------------------------------------------------------------------------
 
@@ -1191,9 +1190,10 @@ def _without_window(claim: Claim) -> Claim:
 
 
 def _start_again(claim: Claim, offset: int) -> Claim:
-    """`Holdings._start` where it has been told to."""
-    claim = _without_window(claim)
-    return claim._replace(work=PULL, window=offset, told=NONE, sent=offset, believed=claim.lease, polls=True)
+    """`Holdings._start_again`."""
+    claim, held = _without_window(claim), claim.lock is Lock.HELD
+    believed = claim.lease if held else 0
+    return claim._replace(work=PULL, window=offset, told=NONE, sent=offset, believed=believed, polls=held)
 
 
 def _has_window(member: Member, q: int) -> bool:

@@ -230,6 +230,13 @@ MUTANTS = (
         2,
         scenario("a group is rewound as its owner freezes"),
         "undoes",
-        rules=Rules(remembers_rewind=False),
+        _table(State.OWNED, News.MOVED_IN_DOUBT, State.OWNED),
+    ),
+    Mutant(
+        "a rewind that is heard of while the queue is leaving is ignored",
+        2,
+        scenario("a group is rewound as a queue moves"),
+        "undoes",
+        _table(State.LEAVING, News.MOVED_UNDER_LOCK, State.LEAVING),
     ),
 )

@@ -17,7 +17,6 @@ from rocketfleet.control.messages import WorkerPhase
 from rocketfleet.control.server import ControlServer
 from rocketfleet.control.token import Token
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
-from rocketfleet.spark.driver import driver as drivers
 from rocketfleet.spark.driver.control import DriverControl
 from rocketfleet.spark.driver.driver import Driver, DriverSpec, Standing
 from rocketfleet.spark.driver.progress import BatchProgress
@@ -210,7 +209,6 @@ def test_a_pipeline_that_cannot_be_had_is_one_sentence(
 def test_brokers_that_do_not_answer_are_asked_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "driver_f.py").write_text("def revenue(messages): ...\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(drivers, "_FIRST_PAUSE", 0.01)
     made = driver("driver_f:revenue")
     made.spec = replace(made.spec, join_timeout=0.0)
     outcome = made.run()

@@ -22,19 +22,16 @@ import asyncio
 import logging
 import math
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.delivery.consumption import Consumption, SendBack
 from rocketfleet.consumer.delivery.fate import attempt, dead_letters
 from rocketfleet.consumer.delivery.lane import Lane
-from rocketfleet.consumer.delivery.pace import Pace
 from rocketfleet.consumer.delivery.process_queue import Run, next_batch
-from rocketfleet.consumer.delivery.tasks import Tasks
-from rocketfleet.consumer.delivery.threads import Threads
-from rocketfleet.consumer.delivery.ticker import Ticker
 from rocketfleet.consumer.delivery.verdicts import Verdicts
 from rocketfleet.consumer.handler import Handler
 from rocketfleet.consumer.results import BY_BROKER, DEAD_LETTER_LEVEL, ConsumeResult, Retry
@@ -48,7 +45,6 @@ _log = logging.getLogger(__name__)
 RUN_LENGTH = 256
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 30.0
 
-SendBack = Callable[[ReceivedMessage, int], Awaitable[None]]
 _MessageRun = Run[ReceivedMessage]
 _Batch = list[ReceivedMessage]
 _Turn = Generator[Any, object, float | ReceivedMessage]
@@ -67,7 +63,7 @@ class OrderlyTimings:
 _TIMINGS = OrderlyTimings()
 
 
-class OrderlyConsumption:
+class OrderlyConsumption(Consumption):
     """See the module."""
 
     def __init__(
@@ -80,43 +76,18 @@ class OrderlyConsumption:
         tally: Tally,
         timings: OrderlyTimings = _TIMINGS,
     ) -> None:
-        self._settings = settings
-        self._handler = handler
-        self._send_back = send_back
-        self._clock = clock
-        self._tally = tally
+        super().__init__(settings, handler, send_back, clock=clock, tally=tally, tick=timings.tick)
         self._turn_seconds = timings.turn
-        self._loop = asyncio.get_running_loop()
         # The common case, one message per call and every success a commit, has a turn of its own.
         self._plain = settings.auto_commit and not handler.takes_batch
-        self._pace = Pace()
         self._verdicts = Verdicts(handler, settings)
-        self._closed = False
-        self._lanes: set[Lane] = set()
         self._busy: dict[MessageQueue, Lane] = {}  # whose lane is in line, served or pausing: must not be offered
         self._following: dict[MessageQueue, Lane] = {}  # what waits for the lane of an ownership before its own
         self._pauses: dict[Lane, asyncio.TimerHandle] = {}
         # Of the above, and of who has a lane's uncommitted run: a queue served twice at once would be out of order.
         self._guard = threading.Lock()
-        self._burying: set[asyncio.Task[float]] = set()
-        self._workers: Threads | Tasks
-        name = f"consume-{settings.group}"
-        if handler.is_async:
-            self._workers = self._tasks = Tasks(self._serve_async, maximum=settings.consume_thread_max, name=name)
-        else:
-            self._workers = Threads(
-                self._serve,
-                minimum=settings.consume_thread_min,
-                maximum=settings.consume_thread_max,
-                pace=self._pace,
-                name=name,
-            )
-        self._ticker = Ticker(self._look, lambda: timings.tick, name=f"tick {settings.group}")
 
     # -- what the consumer calls --------------------------------------------------------------------------------------
-
-    def open(self, lane: Lane) -> None:
-        self._lanes.add(lane)
 
     def offer(self, lane: Lane) -> None:
         """Messages were put into the lane's window. From any thread."""
@@ -132,9 +103,6 @@ class OrderlyConsumption:
             self._busy[lane.queue] = lane
         self._workers.offer(lane)
 
-    def forget(self, lane: Lane) -> None:
-        self._lanes.discard(lane)
-
     def dropped(self, lane: Lane) -> None:
         """The lane's window was dropped: what the handler did not commit belongs to the next owner."""
         run = self._uncommitted(lane)
@@ -145,23 +113,10 @@ class OrderlyConsumption:
             pause.cancel()
             self._free(lane)
 
-    @property
-    def is_ticking(self) -> bool:
-        """Whether its timer runs. From any thread."""
-        return self._ticker.is_running
-
     async def close(self) -> None:
-        self._closed = True
-        self._workers.close()
         for pause in self._pauses.values():
             pause.cancel()
-        for task in self._burying:
-            task.cancel()
-        await asyncio.gather(self._ticker.close(), *self._burying, return_exceptions=True)
-
-    @property
-    def workers(self) -> int:
-        return self._workers.count
+        await super().close()
 
     # -- serving a lane -----------------------------------------------------------------------------------------------
     #
@@ -380,7 +335,7 @@ class OrderlyConsumption:
     def _turn_over(self, lane: Lane, outcome: float | ReceivedMessage) -> None:
         if isinstance(outcome, ReceivedMessage):
             task = self._loop.create_task(self._bury(lane, outcome))
-            self._burying.add(task)
+            self._settling.add(task)
             task.add_done_callback(partial(self._buried, lane))
         else:
             self._rest(lane, outcome)
@@ -448,7 +403,7 @@ class OrderlyConsumption:
         return 0.0
 
     def _buried(self, lane: Lane, task: asyncio.Task[float]) -> None:
-        self._burying.discard(task)
+        self._settling.discard(task)
         if self._closed:
             return
         if not task.cancelled() and task.exception() is None:
@@ -461,12 +416,6 @@ class OrderlyConsumption:
             exc_info=None if task.cancelled() else task.exception(),
         )
         self._rest(lane, self._pause(BY_BROKER))
-
-    def _on_loop(self, call: Callable[..., None], *args: object) -> None:
-        try:
-            self._loop.call_soon_threadsafe(call, *args)
-        except RuntimeError:
-            _log.debug("the event loop is closed")
 
     def _look(self) -> None:
         now = self._clock()

@@ -41,13 +41,23 @@ from rocketfleet.wire.message.properties import RETRY_TOPIC
 from rocketfleet.wire.topics import RETRY_PREFIX
 
 _log = logging.getLogger(__name__)
-SUSPEND_MILLIS = 15_000
-PULL_TIMEOUT = 30.0  # a long poll may come back seconds after its time
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
 _SUSPEND = 2
 _SUBSCRIPTION = 4  # the pull carries its own
 _STALE_SUBSCRIPTION = (ResponseCode.SUBSCRIPTION_NOT_EXIST, ResponseCode.SUBSCRIPTION_NOT_LATEST)
-_FULL_CHECK = 1.0  # seconds after which a full window is looked at again, even if nobody called
+
+
+@dataclass(frozen=True, slots=True)
+class PullTimings:
+    """Seconds."""
+
+    suspend: float = 15.0  # for how long the broker holds a pull back that finds nothing
+    timeout: float = 30.0  # a long poll may come back seconds after its time
+    first_pause: float = 0.1
+    longest_pause: float = 3.0
+    full_check: float = 1.0  # after which a full window is looked at again, even if nobody called
+
+
+_TIMINGS = PullTimings()
 
 
 @dataclass(slots=True)
@@ -73,6 +83,7 @@ class Puller:
         *,
         clock: Callable[[], float],
         tally: Tally,
+        timings: PullTimings = _TIMINGS,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -87,7 +98,11 @@ class Puller:
         self._progress = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._replica = 0  # the broker id that was suggested for the next pull
-        self._pause = FIRST_PAUSE
+        self._suspend_millis = round(timings.suspend * 1000)
+        self._timeout = timings.timeout
+        self._first_pause, self._longest_pause = timings.first_pause, timings.longest_pause
+        self._full_check = timings.full_check
+        self._pause = self._first_pause
         self.last_pull = 0.0
         self.last_turn = clock()  # when the loop last came round, whether it pulled or waited
 
@@ -106,7 +121,7 @@ class Puller:
                 except RocketMQError as error:
                     await self._wait_out(error)
                 else:
-                    self._pause = FIRST_PAUSE
+                    self._pause = self._first_pause
                     if self._settings.pull_interval:
                         await asyncio.sleep(self._settings.pull_interval)
         finally:
@@ -125,7 +140,7 @@ class Puller:
         """Wait until there is room and the lease holds. False: look again."""
         window = self._lane.window
         if self._clock() >= window.lease_until:
-            await asyncio.sleep(FIRST_PAUSE)
+            await asyncio.sleep(self._first_pause)
             return False
         if not self._is_full():
             return True
@@ -134,7 +149,7 @@ class Puller:
             self._progress.set()
             return True  # the last worker was done between the first look and the clearing, and will not call again
         try:
-            async with asyncio.timeout(_FULL_CHECK):
+            async with asyncio.timeout(self._full_check):
                 await self._progress.wait()
         except TimeoutError:
             pass
@@ -164,12 +179,12 @@ class Puller:
             max_messages=settings.messages_per_pull,
             sys_flag=_SUSPEND | _SUBSCRIPTION,
             subscription=self._expression,
-            suspend_millis=SUSPEND_MILLIS,
+            suspend_millis=self._suspend_millis,
             sub_version=self._subscription.version,
             expression_type=self._subscription.type.wire,
         )
         self.last_pull = self._clock()
-        answer = pulled(await self._client.remoting.call(found.address, command, PULL_TIMEOUT), found.address)
+        answer = pulled(await self._client.remoting.call(found.address, command, self._timeout), found.address)
         self._tally.pulls += 1
         self._replica = answer.suggest_broker_id
         if answer.code == ResponseCode.SUCCESS:
@@ -177,7 +192,7 @@ class Puller:
                 messages = answer.messages(lane.queue.broker)
             except WireError as error:
                 _log.error("%s offset %d: %s; it is pulled again", lane.queue, offset, error, extra={"offset": offset})
-                await asyncio.sleep(LONGEST_PAUSE)
+                await asyncio.sleep(self._longest_pause)
                 return
             self._tally.pulled += len(messages)
             if self._is_retry:
@@ -213,7 +228,7 @@ class Puller:
         self._replica = 0  # a slave that fails is left; the master says again whom to ask
         _log.warning("pulling %s failed, next try in %.1f s: %s", self._lane.queue, self._pause, error)
         await asyncio.sleep(self._pause)
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        self._pause = min(self._pause * 2, self._longest_pause)
 
 
 def name_origin(messages: list[ReceivedMessage]) -> None:

@@ -22,19 +22,29 @@ from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.pace import Pace
 
 _log = logging.getLogger(__name__)
-_IDLE_SECONDS = 60.0
+IDLE_SECONDS = 60.0
 _MUCH = 1000  # messages waiting in the lanes in line, from which threads beyond the minimum are started
 
 
 class Threads:
     """`serve` handles some of a lane's messages and says whether the lane has to come again."""
 
-    def __init__(self, serve: Callable[[Lane], bool], *, minimum: int, maximum: int, pace: Pace, name: str) -> None:
+    def __init__(
+        self,
+        serve: Callable[[Lane], bool],
+        *,
+        minimum: int,
+        maximum: int,
+        pace: Pace,
+        name: str,
+        idle: float = IDLE_SECONDS,
+    ) -> None:
         self._serve = serve
         self._minimum = minimum
         self._maximum = maximum
         self._pace = pace
         self._name = name
+        self._idle_seconds = idle
         self._changed = threading.Condition()
         self._line: deque[Lane] = deque()
         self._threads: set[threading.Thread] = set()
@@ -125,7 +135,7 @@ class Threads:
                     return None
                 self._idle += 1
                 try:
-                    notified = self._changed.wait(_IDLE_SECONDS)
+                    notified = self._changed.wait(self._idle_seconds)
                 finally:
                     self._idle -= 1
                 if notified:

@@ -24,10 +24,11 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests import broker_locks
 from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.delivery.consumption import Consumption
 from rocketfleet.consumer.delivery.flow import Limits, divided
 from rocketfleet.consumer.delivery.lane import Lane, Window
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
-from rocketfleet.consumer.delivery.pull import Puller, PullHooks
+from rocketfleet.consumer.delivery.pull import Puller, PullHooks, PullTimings
 from rocketfleet.consumer.handover.ownership import (
     AWAKE_SECONDS,
     Effect,
@@ -45,12 +46,23 @@ from rocketfleet.control.budget import Margin
 from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-_PERSIST_AT_LEAST = Margin.FINAL_COMMIT.seconds
-_UNLOCK_TIMEOUT = 1.0
-_UNLOCK_WHEN_STOPPING = Margin.UNLOCK.seconds
-_STRAYS_AFTER = (2.0, 5.0, 15.0)  # seconds after which a lock is given back once more, if a request got lost
-POLL_EXPIRES = 120.0  # seconds without a turn of its pull loop after which a queue gets a new one
+
+
+@dataclass(frozen=True, slots=True)
+class HandoverTimings:
+    """Seconds."""
+
+    first_pause: float = 0.1  # before what failed is tried again; then twice as long each time
+    longest_pause: float = 2.0
+    persist_at_least: float = Margin.FINAL_COMMIT.seconds
+    unlock_timeout: float = 1.0
+    unlock_when_stopping: float = Margin.UNLOCK.seconds
+    strays_after: tuple[float, ...] = (2.0, 5.0, 15.0)  # when a lock is given back once more, if a request got lost
+    poll_expires: float = 120.0  # without a turn of its pull loop, after which a queue gets a new one
+
+
+_TIMINGS = HandoverTimings()
+_PULL_TIMINGS = PullTimings()
 
 
 class Offsets(Protocol):
@@ -62,15 +74,6 @@ class Offsets(Protocol):
     async def confirm(self, queue: MessageQueue, offset: int, *, timeout: float | None = None) -> int: ...
     def forget(self, queue: MessageQueue) -> None: ...
     def reset(self, queue: MessageQueue, offset: int) -> None: ...
-
-
-class Consumption(Protocol):
-    """ConcurrentConsumption or OrderlyConsumption."""
-
-    def open(self, lane: Lane) -> None: ...
-    def offer(self, lane: Lane) -> None: ...
-    def dropped(self, lane: Lane) -> None: ...
-    def forget(self, lane: Lane) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,8 @@ class Holding:
     work: asyncio.Task[None] | None = None  # starting, pulling or leaving
     checking: asyncio.Task[None] | None = None
     wound_down: WoundDown | None = None  # once it was, in good order
-    start_at: int | None = None  # begin here instead of at the stored offset: an asked-for reset, or a wrong offset
+    moved_to: int | None = None  # where the broker has moved it last: an asked-for reset, or a wrong offset
+    start_at: int | None = None  # begin here instead of at the stored offset
 
     def __post_init__(self) -> None:
         self.lock_answered.set()
@@ -135,6 +139,8 @@ class Holdings:
         *,
         clock: Callable[[], float],
         tally: Tally,
+        timings: HandoverTimings = _TIMINGS,
+        pull_timings: PullTimings = _PULL_TIMINGS,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -143,6 +149,8 @@ class Holdings:
         self._consumption = consumption
         self._clock = clock
         self._tally = tally
+        self._timings = timings
+        self._pull_timings = pull_timings
         self._table: dict[MessageQueue, Holding] = {}
         self._lanes_of: Counter[str] = Counter()  # how many queues of a topic have a window
         self._orphans: set[Lane] = set()
@@ -184,21 +192,11 @@ class Holdings:
                 self.event(holding, Event.UNALLOCATED)
 
     def restart(self, lane: Lane, offset: int) -> None:
-        """Start a queue again from another offset: an asked-for reset, or an offset that does not exist.
-
-        The broker says this once. While the lock is in doubt it is remembered until that is settled; and a queue that
-        is leaving is left at this offset.
-        """
+        """The broker moves a queue to another offset: an asked-for reset, or an offset that does not exist."""
         holding = self._table.get(lane.queue)
-        if holding is None or holding.lane is not lane:
-            return
-        if holding.is_owned:
-            self._abandon(holding)
-            self._offsets.reset(holding.queue, offset)
-            holding.start_at = offset
-            self._start(holding)
-        else:
-            holding.start_at = offset
+        if holding is not None and holding.lane is lane:
+            holding.moved_to = offset
+            self.event(holding, Event.MOVED)
 
     # -- what others ask ----------------------------------------------------------------------------------------------
 
@@ -252,7 +250,7 @@ class Holdings:
                 continue
             if work is None or work.done():
                 found.append(f"{holding.queue} is owned, but its pull loop has ended")
-            elif now - puller.last_turn > 2 * POLL_EXPIRES:
+            elif now - puller.last_turn > 2 * self._timings.poll_expires:
                 found.append(f"{holding.queue} is owned, but was not polled for {now - puller.last_turn:.0f} s")
         return found
 
@@ -358,8 +356,15 @@ class Holdings:
     def _start(self, holding: Holding) -> None:
         self._work(holding, self._start_and_pull(holding))
 
+    def _start_again(self, holding: Holding, offset: int) -> None:
+        """With a new window, from another offset than the stored one."""
+        self._abandon(holding)
+        self._offsets.reset(holding.queue, offset)
+        holding.start_at = offset
+        self._start(holding)
+
     async def _start_and_pull(self, holding: Holding) -> None:
-        queue, pause = holding.queue, _FIRST_PAUSE
+        queue, pause = holding.queue, self._timings.first_pause
         while True:
             try:
                 offset = holding.start_at if holding.start_at is not None else await self._offsets.start(queue)
@@ -369,7 +374,7 @@ class Holdings:
             except Exception:
                 _log.exception("%s: its offset could not be read; this is a bug in the consumer", queue)
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, self._timings.longest_pause)
         holding.start_at = None
         window: Window = ProcessQueue(offset)
         # The lock may be in doubt since the offset was read; then RESUME sets the lease, as for any other queue.
@@ -393,12 +398,13 @@ class Holdings:
                 self._hooks,
                 clock=self._clock,
                 tally=self._tally,
+                timings=self._pull_timings,
             )
             try:
                 await holding.puller.run()
             except Exception:
                 _log.exception("pulling %s failed and begins again; this is a bug in the consumer", holding.queue)
-                await asyncio.sleep(_LONGEST_PAUSE)
+                await asyncio.sleep(self._timings.longest_pause)
             else:
                 return
 
@@ -409,15 +415,18 @@ class Holdings:
         if lane is None:
             return  # its offset is still being read
         if holding.start_at is not None:
-            offset = holding.start_at
-            self._abandon(holding)
-            self._offsets.reset(holding.queue, offset)
-            holding.start_at = offset
-            self._start(holding)
+            self._start_again(holding, holding.start_at)
             return
         lane.window.lease_until = self._believed_until(holding)
         lane.moved = True  # the broker may have forgotten what it was told
         self._consumption.offer(lane)
+
+    def _restart(self, holding: Holding, _: Event) -> None:
+        assert holding.moved_to is not None
+        self._start_again(holding, holding.moved_to)
+
+    def _remember(self, holding: Holding, _: Event) -> None:
+        holding.start_at = holding.moved_to
 
     def _go_on(self, holding: Holding, _: Event) -> None:
         assert holding.lane is not None
@@ -427,7 +436,7 @@ class Holdings:
 
     async def _check_offset(self, holding: Holding) -> None:
         """Read the stored offset: was the queue somebody else's meanwhile?"""
-        pause = _FIRST_PAUSE
+        pause = self._timings.first_pause
         while True:
             try:
                 ours = await self._offsets.check(holding.queue)
@@ -437,7 +446,7 @@ class Holdings:
             except Exception:
                 _log.exception("%s: its offset could not be read; this is a bug in the consumer", holding.queue)
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, self._timings.longest_pause)
         holding.checking = None
         # Without a window nothing is lost by reading the offset once more.
         self.event(holding, Event.UNCHANGED if ours and holding.lane is not None else Event.OVERTAKEN)
@@ -559,8 +568,8 @@ class Holdings:
 
         Only while the lock is held: what is in doubt may be somebody else's, and is committed once that is settled.
         """
-        pause = _FIRST_PAUSE
-        deadline = max(deadline, self._loop.time() + _PERSIST_AT_LEAST)
+        pause = self._timings.first_pause
+        deadline = max(deadline, self._loop.time() + self._timings.persist_at_least)
         while True:
             if holding.lock is Lock.HELD and self._clock() < lane.window.lease_until:
                 offset = lane.window.committable
@@ -573,10 +582,10 @@ class Holdings:
                     _log.warning("%s: the final offset is not confirmed yet: %s", holding.queue, error)
                 except Exception:
                     _log.exception("%s: the final offset is not confirmed; this is a bug", holding.queue)
-            if self._loop.time() + pause > min(deadline, self._hurried_at + _PERSIST_AT_LEAST):
+            if self._loop.time() + pause > min(deadline, self._hurried_at + self._timings.persist_at_least):
                 return None
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, self._timings.longest_pause)
 
     # -- giving locks back --------------------------------------------------------------------------------------------
 
@@ -585,7 +594,7 @@ class Holdings:
 
         Never while a request for it is on its way: the broker could handle the two in the wrong order.
         """
-        pause, began = _FIRST_PAUSE, self._clock()
+        pause, began = self._timings.first_pause, self._clock()
         while True:
             await holding.lock_answered.wait()
             if not holding.locked_at and not holding.stray_lock:
@@ -600,13 +609,13 @@ class Holdings:
             now = self._clock()
             if now >= max(holding.locked_at, began) + self._settings.lock_lives:
                 break
-            if self.draining and now - began + pause > _UNLOCK_WHEN_STOPPING:
+            if self.draining and now - began + pause > self._timings.unlock_when_stopping:
                 _log.warning("%s: not unlocked; others can have it when the lock ends by itself", holding.queue)
                 break
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, self._timings.longest_pause)
         if holding.stray_lock and not self.draining:
-            self._background(self._unlock_strays(holding.queue, _STRAYS_AFTER), self._strays)
+            self._background(self._unlock_strays(holding.queue, self._timings.strays_after), self._strays)
         self.event(holding, Event.UNLOCKED)
 
     async def _unlock_once(self, queue: MessageQueue) -> None:
@@ -616,7 +625,7 @@ class Holdings:
             self._settings.group,
             self._client.client_id,
             [queue],
-            timeout=_UNLOCK_TIMEOUT,
+            timeout=self._timings.unlock_timeout,
         )
 
     async def _unlock_strays(self, queue: MessageQueue, delays: Iterable[float]) -> None:
@@ -637,7 +646,7 @@ class Holdings:
             puller, work = holding.puller, holding.work
             if not holding.is_owned or puller is None:
                 continue
-            if work is None or work.done() or now - puller.last_turn > POLL_EXPIRES:
+            if work is None or work.done() or now - puller.last_turn > self._timings.poll_expires:
                 unpolled = now - puller.last_turn
                 _log.error("%s was not polled for %.0f s: its pull loop begins anew", holding.queue, unpolled)
                 self._work(holding, self._pull(holding, lane))
@@ -719,6 +728,8 @@ class Holdings:
         Effect.HOLD: _hold,
         Effect.CHECK: _check,
         Effect.RESUME: _resume,
+        Effect.RESTART: _restart,
+        Effect.REMEMBER: _remember,
         Effect.GO_ON: _go_on,
         Effect.ABANDON: _lose,
         Effect.WIND_DOWN: _leave,

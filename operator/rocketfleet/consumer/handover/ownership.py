@@ -34,6 +34,11 @@ ownership (STANDBY): nobody else can get the lock, so nobody else begins. Offset
 master again; until then a member that is newly given such a queue leaves its owner time to come back first
 (`lock_keeper.py`).
 
+A queue can be MOVED: the group was reset, or the offset that was asked for does not exist. The broker says so once. Who
+holds the lock starts again from there at once. In doubt the queue may be somebody else's to move, so it is remembered
+until that is settled, and a queue that is leaving is left there. From a slave it may mean only that the slave is
+behind: the queue is restarted, but without a lease nothing begins in its new window before a master was asked.
+
 Without locks (Eager, broadcasting) a queue is owned when it is allocated and gone when it is not.
 
 `LOCK` says what we believe about the lock, `TABLE` what we do with the queue, `IGNORED` what means nothing in a state,
@@ -92,13 +97,14 @@ class Event(Enum):
     STOPPING = auto()  # we are leaving the group
     NO_MASTER = auto()  # the broker has no master, but a slave that can be read
     MASTER_BACK = auto()  # it has one again
+    MOVED = auto()  # the broker sends us to another offset
     SETTLED = auto()  # what had begun is finished, or its time is up
     PERSISTED = auto()  # the final offset is confirmed by the broker, or its time is up
     UNLOCKED = auto()  # the broker has answered, or the lock has ended by itself
 
 
 class News(Enum):
-    """What an event has changed about the lock."""
+    """What an event has changed about the lock, or means because of what is believed about it."""
 
     NOTHING = auto()
     GAINED = auto()
@@ -108,6 +114,8 @@ class News(Enum):
     RECOVERED = auto()
     SUPERSEDED = auto()  # the lock is ours, but the window is not worth anything any more
     LOST = auto()
+    MOVED_UNDER_LOCK = auto()
+    MOVED_IN_DOUBT = auto()
 
 
 class Effect(Enum):
@@ -115,7 +123,11 @@ class Effect(Enum):
     EXTEND = auto()  # move the lease on
     HOLD = auto()  # end the lease without dropping anything: nothing begins, nothing is committed
     CHECK = auto()  # read the stored offset, then UNCHANGED or OVERTAKEN
-    RESUME = auto()  # as EXTEND, after HOLD; tell the broker again what it may have forgotten
+    RESUME = (
+        auto()
+    )  # as EXTEND, after HOLD; tell the broker what it may have forgotten; RESTART where a move is remembered
+    RESTART = auto()  # drop the window, and open a new one where the broker has moved us; pull
+    REMEMBER = auto()  # where the broker has moved us: commit nothing but that, until RESUME or the end
     GO_ON = auto()  # deliver without a lease, commit nothing
     ABANDON = auto()  # drop the window; commit nothing
     WIND_DOWN = auto()  # stop pulling, drop what is only buffered, wait for what has begun, then SETTLED
@@ -158,6 +170,10 @@ LOCK: dict[tuple[Lock, Event], tuple[Lock, News]] = {
     (_L.CHECKING, _E.NO_MASTER): (_L.DOUBTED, _N.NOTHING),
     (_L.CHECKING, _E.UNCHANGED): (_L.HELD, _N.RECOVERED),
     (_L.CHECKING, _E.OVERTAKEN): (_L.HELD, _N.SUPERSEDED),
+    (_L.HELD, _E.MOVED): (_L.HELD, _N.MOVED_UNDER_LOCK),
+    (_L.DOUBTED, _E.MOVED): (_L.DOUBTED, _N.MOVED_IN_DOUBT),
+    (_L.CONFIRMED_ONCE, _E.MOVED): (_L.CONFIRMED_ONCE, _N.MOVED_IN_DOUBT),
+    (_L.CHECKING, _E.MOVED): (_L.CHECKING, _N.MOVED_IN_DOUBT),
     # A look at the stored offset that comes too late says nothing.
     **{(lock, _E.UNCHANGED): (lock, _N.NOTHING) for lock in Lock if lock is not _L.CHECKING},
     **{(lock, _E.OVERTAKEN): (lock, _N.NOTHING) for lock in Lock if lock is not _L.CHECKING},
@@ -174,18 +190,23 @@ TABLE: dict[tuple[State, Event | News], tuple[State, tuple[Effect, ...]]] = {
     (_S.OWNED, _N.RECOVERED): (_S.OWNED, (_F.RESUME,)),
     (_S.OWNED, _N.SUPERSEDED): (_S.OWNED, (_F.ABANDON, _F.START)),
     (_S.OWNED, _N.LOST): (_S.WANTED, (_F.ABANDON,)),
+    (_S.OWNED, _N.MOVED_UNDER_LOCK): (_S.OWNED, (_F.RESTART,)),
+    (_S.OWNED, _N.MOVED_IN_DOUBT): (_S.OWNED, (_F.REMEMBER,)),
     (_S.OWNED, _E.UNALLOCATED): (_S.LEAVING, (_F.WIND_DOWN,)),
     (_S.OWNED, _E.STOPPING): (_S.LEAVING, (_F.WIND_DOWN,)),
     (_S.OWNED, _E.NO_MASTER): (_S.STANDBY, (_F.GO_ON,)),
     (_S.STANDBY, _E.STOPPING): (_S.LEAVING, (_F.HOLD, _F.WIND_DOWN)),
     (_S.STANDBY, _E.MASTER_BACK): (_S.OWNED, (_F.HOLD,)),
     (_S.STANDBY, _N.LOST): (_S.WANTED, (_F.ABANDON,)),
+    (_S.STANDBY, _N.MOVED_IN_DOUBT): (_S.STANDBY, (_F.RESTART,)),
     (_S.LEAVING, _N.RENEWED): (_S.LEAVING, (_F.EXTEND,)),
     (_S.LEAVING, _N.IN_DOUBT): (_S.LEAVING, (_F.HOLD,)),
     (_S.LEAVING, _N.CONFIRMED_TWICE): (_S.LEAVING, (_F.CHECK,)),
     (_S.LEAVING, _N.RECOVERED): (_S.LEAVING, (_F.EXTEND,)),
     (_S.LEAVING, _N.SUPERSEDED): (_S.RELEASING, (_F.ABANDON, _F.UNLOCK)),
     (_S.LEAVING, _N.LOST): (_S.GONE, (_F.ABANDON,)),
+    (_S.LEAVING, _N.MOVED_UNDER_LOCK): (_S.LEAVING, (_F.REMEMBER,)),
+    (_S.LEAVING, _N.MOVED_IN_DOUBT): (_S.LEAVING, (_F.REMEMBER,)),
     (_S.LEAVING, _E.NO_MASTER): (_S.LEAVING, (_F.HOLD,)),
     (_S.LEAVING, _E.SETTLED): (_S.SETTLING, (_F.PERSIST,)),
     (_S.SETTLING, _N.RENEWED): (_S.SETTLING, (_F.EXTEND,)),
@@ -194,6 +215,8 @@ TABLE: dict[tuple[State, Event | News], tuple[State, tuple[Effect, ...]]] = {
     (_S.SETTLING, _N.RECOVERED): (_S.SETTLING, (_F.EXTEND,)),
     (_S.SETTLING, _N.SUPERSEDED): (_S.RELEASING, (_F.ABANDON, _F.UNLOCK)),
     (_S.SETTLING, _N.LOST): (_S.GONE, (_F.ABANDON,)),
+    (_S.SETTLING, _N.MOVED_UNDER_LOCK): (_S.SETTLING, (_F.REMEMBER,)),
+    (_S.SETTLING, _N.MOVED_IN_DOUBT): (_S.SETTLING, (_F.REMEMBER,)),
     (_S.SETTLING, _E.NO_MASTER): (_S.SETTLING, (_F.HOLD,)),
     # Out of time with the lock in doubt, it is given back too: that frees nothing but what is ours.
     (_S.SETTLING, _E.PERSISTED): (_S.RELEASING, (_F.UNLOCK,)),
@@ -216,7 +239,8 @@ IGNORED: dict[tuple[State, Event], str] = {
 class ImpossibleEventError(Exception):
     """An event that cannot happen in a state: whoever sends it looks at the state first, or works for that state only.
 
-    NO_MASTER is for queues that have a window and are not read from a slave yet, MASTER_BACK for those that are.
+    NO_MASTER is for queues that have a window and are not read from a slave yet, MASTER_BACK for those that are. MOVED
+    is what a window's pulls are answered, or what a broker says of a queue that has one.
     SETTLED, PERSISTED and UNLOCKED are the end of a task that LEAVING, SETTLING and RELEASING have; it is cancelled
     when they are left in another way.
     """

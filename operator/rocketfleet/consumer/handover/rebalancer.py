@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rocketfleet.allocation.owners import known_owners
 from rocketfleet.allocation.request import AllocationError, Request
@@ -30,9 +30,20 @@ from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.wire.topics import RETRY_PREFIX
 
 _log = logging.getLogger(__name__)
-UNSETTLED_EVERY = 1.0
-ASK_TIMEOUT = 1.0  # what a member gets to say what it holds
-WATCH_TIMEOUT = 5.0  # what a watched member gets to answer
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceTimings:
+    """Seconds, and how often a member is watched while a lock lives."""
+
+    unsettled_every: float = 1.0
+    ask_timeout: float = 1.0  # what a member gets to say what it holds
+    watch_timeout: float = 5.0  # what a watched member gets to answer
+    looks: int = 3
+    looks_at_suspects: int = 12
+
+
+_TIMINGS = RebalanceTimings()
 
 
 class Rebalancer:
@@ -49,6 +60,7 @@ class Rebalancer:
         heartbeat_soon: Callable[[], None],
         *,
         tally: Tally,
+        timings: RebalanceTimings = _TIMINGS,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -58,6 +70,7 @@ class Rebalancer:
         self._holdings = holdings
         self._heartbeat_soon = heartbeat_soon
         self._tally = tally
+        self._timings = timings
         self._asked = asyncio.Event()
         self._finished_rounds = 0
         self._in_round = False
@@ -129,7 +142,7 @@ class Rebalancer:
                 self._finished_rounds += 1
                 self._round_over.notify_all()
             resting = self.settled and not self._awaited and not self._membership.awaits
-            pause = self._settings.rebalance_interval if resting else UNSETTLED_EVERY
+            pause = self._settings.rebalance_interval if resting else self._timings.unsettled_every
             try:
                 async with asyncio.timeout(jittered(pause)):
                     await self._asked.wait()
@@ -235,7 +248,7 @@ class Rebalancer:
         if self.settled and self._settled_view == (frozenset(view.members), frozenset(view.queues)):
             return self._owners
         others = [member for member in view.members if member != view.member]
-        answers = await self._membership.ask_after(others, self._membership.relay, ASK_TIMEOUT)
+        answers = await self._membership.ask_after(others, self._membership.relay, self._timings.ask_timeout)
         reports: dict[str, frozenset[MessageQueue]] = {
             member: frozenset(info.mq_table) for member, info in answers.results.items()
         }
@@ -259,7 +272,8 @@ class Rebalancer:
     async def watch(self) -> None:
         """Keep an eye on another member until cancelled. Only of use where queues are locked."""
         while True:
-            await asyncio.sleep(jittered(self._settings.lock_lives / (12 if self._suspects else 3)))
+            looks = self._timings.looks_at_suspects if self._suspects else self._timings.looks
+            await asyncio.sleep(jittered(self._settings.lock_lives / looks))
             view = self._view
             if view is None or not view.queues:
                 continue
@@ -282,7 +296,7 @@ class Rebalancer:
     async def _is_silent(self, member: str) -> bool | None:
         """Whether a member does not answer; None if that cannot be told."""
         try:
-            answers = await self._membership.ask_after([member], self._membership.relay, WATCH_TIMEOUT)
+            answers = await self._membership.ask_after([member], self._membership.relay, self._timings.watch_timeout)
         except RocketMQError:
             return None  # the broker, not the member
         error = answers.errors.get(member)

@@ -50,7 +50,7 @@ SKIPPED = (
 BEGINNING = 0
 LONG_AGO = 1  # as a time: before all messages
 _FIRST_MARK = 1 << 30  # marks are numbered from here up: no topic has a billion queues
-_TRY_AGAIN = 0.2
+TRY_AGAIN_SECONDS = 0.2
 _AT_ONCE = 64
 _RUNTIME = re.compile(r"\[ (\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds \]")
 
@@ -112,12 +112,14 @@ class Beginnings:
         departed: Callable[[], Awaitable[frozenset[str]]] | None = None,
         brokers: Collection[str] | None = None,
         wall_clock: Callable[[], float] = time.time,
+        try_again: float = TRY_AGAIN_SECONDS,
     ) -> None:
         self._client = client
         self._group = group
         self._departed = departed
         self._only = brokers
         self._wall_clock = wall_clock
+        self._try_again = try_again
         self._begun: dict[str, int] = {}
         self.started = 0  # queues whose end we have stored as their start
         self._ensuring: dict[str, asyncio.Lock] = {}
@@ -256,7 +258,7 @@ class Beginnings:
                 break
             if problem is not None:
                 raise problem
-            await asyncio.sleep(_TRY_AGAIN)
+            await asyncio.sleep(self._try_again)
 
     async def _lock_again(self, topic: str, broker: str) -> bool:
         """Whether the topic's mark is still locked by us, and nobody has begun."""

@@ -2,7 +2,7 @@
 
 Soon, so that a member that is killed leaves little to repeat: what was finished is committed 50 ms later. A request
 carries one offset only, so with thousands of busy queues not all can be had so often; they take turns, those first
-that have waited longest, and `COMMITS_AT_ONCE` for each broker and turn bound what that costs.
+that have waited longest, and `CommitTimings.at_once` for each broker and turn bounds what that costs.
 
 Now and then (`persist_interval`) everything that may be committed is, also of queues in which nothing was finished: a
 filter may have passed over messages, or a commit may have failed. And once a minute it is told again although the
@@ -14,6 +14,7 @@ Each broker has a turn of its own: one that hangs holds up nobody else's queues.
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
@@ -24,21 +25,37 @@ if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
 _log = logging.getLogger(__name__)
-COMMIT_SOON = 0.05
-COMMITS_AT_ONCE = 128
-TELL_AGAIN = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTimings:
+    """Seconds, but for `at_once`."""
+
+    soon: float = 0.05
+    at_once: int = 128  # queues of a broker that have a turn together
+    tell_again: float = 60.0
+
+
+_TIMINGS = CommitTimings()
 
 
 class Committer:
     """See the module. Only for groups whose offsets are at the brokers."""
 
     def __init__(
-        self, holdings: Holdings, offsets: Offsets, persist_interval: float, *, clock: Callable[[], float]
+        self,
+        holdings: Holdings,
+        offsets: Offsets,
+        persist_interval: float,
+        *,
+        clock: Callable[[], float],
+        timings: CommitTimings = _TIMINGS,
     ) -> None:
         self._holdings = holdings
         self._offsets = offsets
         self._interval = persist_interval
         self._clock = clock
+        self._timings = timings
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._taken: dict[MessageQueue, float] = {}  # when a queue last had its turn
         self._all_at: dict[str, float] = {}  # by broker: when all of its queues last had theirs
@@ -48,7 +65,7 @@ class Committer:
         """Commit until cancelled."""
         try:
             while True:
-                await asyncio.sleep(COMMIT_SOON)
+                await asyncio.sleep(self._timings.soon)
                 self.tick()
         finally:
             for task in self._busy.values():
@@ -66,12 +83,12 @@ class Committer:
             if now - self._all_at.setdefault(broker, now) >= self._interval:
                 self._all_at[broker] = now
                 turn = lanes
-                again = now - self._told_at.setdefault(broker, now) >= TELL_AGAIN
+                again = now - self._told_at.setdefault(broker, now) >= self._timings.tell_again
                 if again:
                     self._told_at[broker] = now
             else:
                 moved = [lane for lane in lanes if lane.moved]
-                turn = nsmallest(COMMITS_AT_ONCE, moved, key=lambda lane: self._taken.get(lane.queue, 0.0))
+                turn = nsmallest(self._timings.at_once, moved, key=lambda lane: self._taken.get(lane.queue, 0.0))
             if turn:
                 self._begin(broker, turn, now, again=again)
 

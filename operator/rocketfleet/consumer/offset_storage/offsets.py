@@ -53,11 +53,14 @@ class BrokerOffsets:
         settings: ConsumerSettings,
         tally: Tally | None = None,
         beginnings: Beginnings | None = None,
+        *,
+        confirm_apart: float = CONFIRM_APART,
     ) -> None:
         self._client = client
         self._settings = settings
         self._tally = tally or Tally()
         self._beginnings = beginnings or Beginnings(client, settings.group)
+        self._confirm_apart = confirm_apart
         self._told: dict[MessageQueue, _Told] = {}
         self._sending: dict[MessageQueue, asyncio.Task[int | None]] = {}
         self._stored: set[MessageQueue] = set()  # known to have an offset at the broker
@@ -179,7 +182,7 @@ class BrokerOffsets:
                 return offset if found is None else found
             if told is None or not (doubtful or told.unanswered is not None):
                 return stored
-            await asyncio.sleep(CONFIRM_APART)
+            await asyncio.sleep(self._confirm_apart)
             found = await self._query(queue, zero_if_not_found=False)
             if found is not None and found >= stored:
                 told.unanswered = None
@@ -228,7 +231,7 @@ class BrokerOffsets:
             return None
         self._stored.add(queue)
         told.offset = max(told.offset, offset)
-        if told.unanswered is not None and asked_at - told.unanswered >= CONFIRM_APART:
+        if told.unanswered is not None and asked_at - told.unanswered >= self._confirm_apart:
             told.unanswered = None  # whatever was on its way has been handled before this one
         self._tally.commits += 1
         return told.offset

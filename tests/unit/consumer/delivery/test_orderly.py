@@ -227,7 +227,7 @@ async def test_a_handover_waits_for_a_message_on_its_way_to_the_dead_letters(mak
     scene = make(handler, max_reconsume_times=0)
     scene.gate.clear()
     lane = scene.lane(2)
-    await until(lambda: handler.got == [0] and scene.service._burying)
+    await until(lambda: handler.got == [0] and scene.service._settling)
     await turns()
     scene.drop(lane)
     assert not lane.window.idle
@@ -593,7 +593,7 @@ async def test_a_burial_that_does_not_succeed_does_not_hold_up_the_next_ownershi
     scene.gate.clear()
     scene.refuse = ConnectionError("gone")
     first = scene.lane(1)
-    await until(lambda: scene.service._burying)
+    await until(lambda: scene.service._settling)
     await turns()
     scene.drop(first)
     second = scene.lane(1)
@@ -644,7 +644,7 @@ async def test_a_burial_that_ends_in_any_way_leaves_the_message_in_its_place(mak
             if end == "broken":
                 raise SystemError("odd")
             if end == "cancelled from outside":
-                [task] = scene.service._burying
+                [task] = scene.service._settling
                 task.cancel()
                 await asyncio.sleep(0)
             raise asyncio.CancelledError

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,17 +17,24 @@ from rocketfleet.consumer.delivery import pull
 from rocketfleet.consumer.delivery.flow import Limits, reason_to_wait
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue, next_batch
-from rocketfleet.consumer.delivery.pull import Puller, PullHooks
+from rocketfleet.consumer.delivery.pull import Puller, PullHooks, PullTimings
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command
 
 PULL = RequestCode.PULL_MESSAGE
+QUICK = PullTimings(first_pause=0.002, longest_pause=0.01)
 
 
 class Scene:
-    def __init__(self, start: int = 0, subscription: Subscription | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        start: int = 0,
+        subscription: Subscription | None = None,
+        timings: PullTimings = QUICK,
+        **settings: Any,
+    ) -> None:
         self.clock = Clock()
         self.broker = ModelBroker(self.clock)
         self.client = ModelClient(self.broker)
@@ -50,6 +58,7 @@ class Scene:
             ),
             clock=self.clock,
             tally=Tally(),
+            timings=timings,
         )
         self.task = asyncio.create_task(self.puller.run())
 
@@ -79,9 +88,7 @@ class Scene:
 
 
 @pytest.fixture
-async def make(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Scene]]:
-    monkeypatch.setattr(pull, "FIRST_PAUSE", 0.002)
-    monkeypatch.setattr(pull, "LONGEST_PAUSE", 0.01)
+async def make() -> AsyncIterator[Callable[..., Scene]]:
     scenes: list[Scene] = []
 
     def make_scene(*args: Any, **settings: Any) -> Scene:
@@ -107,7 +114,7 @@ async def test_what_is_found_is_buffered_and_offered_and_the_next_pull_goes_on_f
     assert first["subVersion"] == str(scene.puller._subscription.version)
     assert int(first["sysFlag"]) == 2 | 4, "it waits at the broker, and brings its subscription along"
     assert first["subscription"] == "*"
-    assert int(first["suspendTimeoutMillis"]) < pull.PULL_TIMEOUT * 1000
+    assert int(first["suspendTimeoutMillis"]) < QUICK.timeout * 1000
 
 
 async def test_a_pull_brings_its_own_subscription_along(make: Make) -> None:
@@ -317,8 +324,7 @@ async def test_room_that_comes_between_looking_and_waiting_is_not_missed(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker in another thread may finish the last message just after the loop has found the window full."""
-    monkeypatch.setattr(pull, "_FULL_CHECK", 3600.0)
-    scene = make(pull_batch_size=4)
+    scene = make(timings=replace(QUICK, full_check=3600.0), pull_batch_size=4)
     looked = 0
     judge = reason_to_wait
 

@@ -12,7 +12,7 @@ from rocketfleet.consumer.delivery import threads as threads_module
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.pace import Pace
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
-from rocketfleet.consumer.delivery.threads import Threads
+from rocketfleet.consumer.delivery.threads import IDLE_SECONDS, Threads
 from rocketfleet.wire.queue import MessageQueue
 
 wait = partial(wait_until, every=0.001)
@@ -27,13 +27,13 @@ def lane(number: int = 0, buffered: int = 0) -> Lane:
 class Pool:
     """Threads whose handler waits until the test lets it go."""
 
-    def __init__(self, minimum: int = 2, maximum: int = 4) -> None:
+    def __init__(self, minimum: int = 2, maximum: int = 4, idle: float = IDLE_SECONDS) -> None:
         self.pace = Pace()
         self.entered: list[Lane] = []
         self.left = 0
         self.let_go = threading.Semaphore(0)
         self.more: Callable[[Lane], bool] = lambda _lane: False
-        self.threads = Threads(self.serve, minimum=minimum, maximum=maximum, pace=self.pace, name="test")
+        self.threads = Threads(self.serve, minimum=minimum, maximum=maximum, pace=self.pace, name="test", idle=idle)
 
     def serve(self, served: Lane) -> bool:
         self.entered.append(served)
@@ -134,9 +134,8 @@ def test_an_idle_thread_is_woken_rather_than_another_started(pools: list[Pool]) 
     assert pool.threads.count == 1
 
 
-def test_threads_beyond_the_minimum_leave_when_idle(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads_module, "_IDLE_SECONDS", 0.02)
-    pools.append(pool := Pool(minimum=1, maximum=3))
+def test_threads_beyond_the_minimum_leave_when_idle(pools: list[Pool]) -> None:
+    pools.append(pool := Pool(minimum=1, maximum=3, idle=0.02))
     for number in range(3):
         pool.threads.offer(lane(number, buffered=threads_module._MUCH + 1))
         pool.threads.nudge()
@@ -147,10 +146,9 @@ def test_threads_beyond_the_minimum_leave_when_idle(pools: list[Pool], monkeypat
     wait(lambda: len(pool.entered) == 4)
 
 
-def test_no_notice_is_lost_to_threads_that_give_up_waiting(pools: list[Pool], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_notice_is_lost_to_threads_that_give_up_waiting(pools: list[Pool]) -> None:
     """With waits that end all the time, every offer must still be served soon: not by the wait's end alone."""
-    monkeypatch.setattr(threads_module, "_IDLE_SECONDS", 0.0005)
-    pools.append(pool := Pool(minimum=3, maximum=3))
+    pools.append(pool := Pool(minimum=3, maximum=3, idle=0.0005))
     pool.let_go.release(100_000)
     for number in range(300):
         pool.threads.offer(lane())

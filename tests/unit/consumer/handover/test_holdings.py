@@ -7,6 +7,7 @@ import asyncio
 import threading
 from bisect import insort
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -17,11 +18,11 @@ from tests.unit.consumer.model_broker import ADDRESS, ME, ModelBroker, ModelClie
 
 from rocketfleet.client.errors import RequestTimeout, SystemBusy
 from rocketfleet.consumer.counters import Tally
-from rocketfleet.consumer.delivery import pull
 from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption, ConcurrentTimings
+from rocketfleet.consumer.delivery.pull import PullTimings
 from rocketfleet.consumer.handler import inspect_handler
-from rocketfleet.consumer.handover import holdings, ownership
-from rocketfleet.consumer.handover.holdings import FinalOffset, Holding, Holdings
+from rocketfleet.consumer.handover import ownership
+from rocketfleet.consumer.handover.holdings import FinalOffset, HandoverTimings, Holding, Holdings
 from rocketfleet.consumer.handover.ownership import AWAKE_SECONDS, Effect, Event, Lock, State
 from rocketfleet.consumer.handover.roster import GRACE_SECONDS
 from rocketfleet.consumer.offset_storage.offsets import BrokerOffsets
@@ -36,12 +37,13 @@ from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.snapshot import queue_state
 
 LIVES = 60.0
+QUICK = HandoverTimings(first_pause=0.002, longest_pause=0.01)
 
 
 class Scene:
     """Holdings on a model broker, with a handler that can be made to wait."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, timings: HandoverTimings, **settings: Any) -> None:
         self.clock = Clock()
         self.broker = ModelBroker(self.clock)
         self.client = ModelClient(self.broker)
@@ -71,6 +73,8 @@ class Scene:
             self.heartbeat_wanted,
             clock=self.clock,
             tally=self.tally,
+            timings=timings,
+            pull_timings=PullTimings(first_pause=0.002),
         )
 
     def heartbeat_wanted(self) -> None:
@@ -120,16 +124,11 @@ class Scene:
 
 
 @pytest.fixture
-async def make(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> AsyncIterator[Callable[..., Scene]]:
-    monkeypatch.setattr(pull, "FIRST_PAUSE", 0.002)
-    monkeypatch.setattr(holdings, "_FIRST_PAUSE", 0.002)
-    monkeypatch.setattr(holdings, "_LONGEST_PAUSE", 0.01)
+async def make(caplog: pytest.LogCaptureFixture) -> AsyncIterator[Callable[..., Scene]]:
     scenes: list[Scene] = []
 
-    def make_scene(**settings: Any) -> Scene:
-        scenes.append(Scene(**settings))
+    def make_scene(timings: HandoverTimings = QUICK, **settings: Any) -> Scene:
+        scenes.append(Scene(timings, **settings))
         return scenes[-1]
 
     yield make_scene
@@ -289,11 +288,8 @@ async def test_the_last_commit_is_repeated_until_it_is_confirmed(make: Make) -> 
     assert await scene.gone() == FinalOffset(3, confirmed=True, unfinished=0)
 
 
-async def test_a_commit_that_is_never_confirmed_is_given_up_and_said(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holdings, "_PERSIST_AT_LEAST", 0.05)
-    scene = make(handover_timeout=0.05)
+async def test_a_commit_that_is_never_confirmed_is_given_up_and_said(make: Make) -> None:
+    scene = make(replace(QUICK, persist_at_least=0.05), handover_timeout=0.05)
     await scene.own()
     scene.broker.store(queue(), 3)
     await until(lambda: len(scene.got) == 3)
@@ -517,11 +513,8 @@ async def test_a_doubtful_queue_that_somebody_else_had_is_left_without_a_commit(
     assert scene.broker.holder(queue()) is None
 
 
-async def test_a_doubt_that_is_not_settled_in_time_is_left_without_a_commit_and_unlocked(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holdings, "_PERSIST_AT_LEAST", 0.02)
-    scene = make(handover_timeout=0.02)
+async def test_a_doubt_that_is_not_settled_in_time_is_left_without_a_commit_and_unlocked(make: Make) -> None:
+    scene = make(replace(QUICK, persist_at_least=0.02), handover_timeout=0.02)
     holding = await scene.own()
     scene.broker.store(queue(), 2)
     await until(lambda: len(scene.got) == 2)
@@ -621,16 +614,13 @@ async def test_who_stops_does_not_try_for_long(make: Make) -> None:
     scene.broker.failures[unlock] = RequestTimeout(ADDRESS, unlock, 1.0)
     scene.holdings.drain()
     await until(lambda: scene.broker.count(unlock) >= 2)
-    scene.clock.now += holdings._UNLOCK_WHEN_STOPPING
+    scene.clock.now += QUICK.unlock_when_stopping
     assert (await scene.gone()).confirmed
 
 
-async def test_a_request_that_was_never_answered_is_undone_more_than_once(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_request_that_was_never_answered_is_undone_more_than_once(make: Make) -> None:
     """The broker may handle it after the unlock."""
-    monkeypatch.setattr(holdings, "_STRAYS_AFTER", (0.005, 0.005))
-    scene = make()
+    scene = make(replace(QUICK, strays_after=(0.005, 0.005)))
     holding = requested(scene)
     holding.stray_lock = True
     holding.lock_answered.set()
@@ -641,11 +631,8 @@ async def test_a_request_that_was_never_answered_is_undone_more_than_once(
     await until(lambda: scene.broker.holder(queue()) is None)
 
 
-async def test_a_queue_that_is_wanted_again_keeps_what_a_late_request_brings(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holdings, "_STRAYS_AFTER", (0.005, 0.005))
-    scene = make()
+async def test_a_queue_that_is_wanted_again_keeps_what_a_late_request_brings(make: Make) -> None:
+    scene = make(replace(QUICK, strays_after=(0.005, 0.005)))
     holding = requested(scene)
     holding.stray_lock = True
     holding.lock_answered.set()
@@ -803,6 +790,25 @@ async def test_a_reset_that_comes_while_the_queue_is_leaving_is_where_it_is_left
         await scene.settle(holding)
     assert await scene.gone() == FinalOffset(3, confirmed=True, unfinished=0)
     assert scene.broker.offsets[queue()] == 3
+
+
+async def test_a_queue_that_a_slave_moves_is_delivered_once_a_master_was_asked(make: Make) -> None:
+    """A slave that is behind says so too."""
+    scene = make()
+    scene.broker.store(queue(), 6)
+    holding = await scene.own()
+    await until(lambda: scene.got == [0, 1, 2, 3, 4, 5])
+    scene.holdings.event(holding, Event.NO_MASTER)
+    lane = holding.lane
+    assert lane is not None
+    scene.got.clear()
+    scene.holdings.restart(lane, 3)
+    await until(lambda: holding.lane not in (None, lane))
+    await turns(50)
+    assert scene.got == []
+    scene.holdings.event(holding, Event.MASTER_BACK)
+    await scene.settle(holding)
+    await until(lambda: scene.got == [3, 4, 5])
 
 
 async def test_a_restart_that_was_overtaken_by_a_loss_is_forgotten(make: Make) -> None:
@@ -986,7 +992,7 @@ async def test_a_pull_loop_that_is_stuck_is_replaced(make: Make) -> None:
     assert work is not None
     scene.holdings.look_after_pullers()
     assert holding.work is work, "all is well"
-    scene.clock.now += 2 * holdings.POLL_EXPIRES + 1
+    scene.clock.now += 2 * QUICK.poll_expires + 1
     scene.lock(holding)
     assert "was not polled for" in scene.holdings.problems()[0]
     del scene.broker.gates[RequestCode.PULL_MESSAGE]

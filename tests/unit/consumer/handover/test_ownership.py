@@ -43,6 +43,7 @@ OWNED = Ownership(State.OWNED, Lock.HELD)
 IMPOSSIBLE = {
     *((state, Event.NO_MASTER) for state in (State.WANTED, State.STANDBY)),
     *((state, Event.MASTER_BACK) for state in (State.WANTED, State.OWNED, State.LEAVING, State.SETTLING)),
+    (State.WANTED, Event.MOVED),
     *((state, Event.SETTLED) for state in (State.WANTED, State.OWNED, State.STANDBY, State.SETTLING)),
     *((state, Event.PERSISTED) for state in (State.WANTED, State.OWNED, State.STANDBY, State.LEAVING)),
     *((state, Event.UNLOCKED) for state in (State.WANTED, State.OWNED, State.STANDBY, State.LEAVING, State.SETTLING)),
@@ -117,6 +118,17 @@ def carry_out(life: Life, effect: Effect, event: Event, before: Ownership) -> Li
         assert life.window, "nothing is abandoned that is not open"
         assert event in (Event.REFUSED, Event.OVERTAKEN), "a doubt alone throws nothing away"
         return replace(life, window=False, on_hold=False, checking=False)
+    if effect is Effect.RESTART:
+        assert event is Event.MOVED
+        assert life.window
+        assert not life.left, "who leaves opens no window"
+        assert before == OWNED or before.state is State.STANDBY, "in doubt it may be somebody else's to restart"
+        return replace(life, on_hold=before.state is State.STANDBY)
+    if effect is Effect.REMEMBER:
+        assert event is Event.MOVED
+        assert life.window
+        assert life.left or life.on_hold, "what can be done at once is not put off"
+        return life
     if effect is Effect.WIND_DOWN:
         assert life.window, "nothing is committed without a START since the last ABANDON"
         assert not life.left
@@ -256,6 +268,18 @@ def test_a_look_at_the_offset_that_comes_too_late_says_nothing() -> None:
         if start.lock is not Lock.CHECKING:
             for late in (Event.UNCHANGED, Event.OVERTAKEN):
                 assert step(start, late) == (start, ())
+
+
+def test_a_queue_that_is_moved_is_restarted_under_its_lock_and_else_it_is_remembered() -> None:
+    assert step(OWNED, Event.MOVED) == (OWNED, (Effect.RESTART,))
+    for now in reachable():
+        if now.state in WITH_A_WINDOW - {State.STANDBY} and now != OWNED:
+            assert step(now, Event.MOVED) == (now, (Effect.REMEMBER,))
+
+
+def test_a_queue_that_a_slave_moves_is_restarted_without_a_lease() -> None:
+    standby, _ = walk(Event.NO_MASTER)
+    assert step(standby, Event.MOVED) == (standby, (Effect.RESTART,))
 
 
 def test_leaving_is_wind_down_then_persist_then_unlock() -> None:

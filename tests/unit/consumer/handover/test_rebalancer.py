@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +16,9 @@ from rocketfleet.client.errors import ConnectError, NoPermission, RequestTimeout
 from rocketfleet.consumer.counters import Tally
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
-from rocketfleet.consumer.handover import rebalancer as module
 from rocketfleet.consumer.handover.membership import Membership
 from rocketfleet.consumer.handover.ownership import State
-from rocketfleet.consumer.handover.rebalancer import Rebalancer
+from rocketfleet.consumer.handover.rebalancer import Rebalancer, RebalanceTimings
 from rocketfleet.consumer.handover.roster import REJOIN_SECONDS
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
@@ -30,6 +30,7 @@ from rocketfleet.wire.queue import MessageQueue
 
 INFO = RequestCode.GET_CONSUMER_RUNNING_INFO
 LIST = RequestCode.GET_CONSUMER_LIST_BY_GROUP
+QUICK = RebalanceTimings(unsettled_every=0.01)
 
 
 class Table:
@@ -63,6 +64,7 @@ class Scene:
         self,
         strategy: str | Strategy = "AVG",
         topics: tuple[str, ...] = ("t",),
+        timings: RebalanceTimings = QUICK,
         **settings: Any,
     ) -> None:
         self.clock = Clock()
@@ -88,6 +90,7 @@ class Scene:
             self.table,  # type: ignore[arg-type]  # a model
             self.heartbeat_soon,
             tally=self.tally,
+            timings=timings,
         )
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -104,8 +107,7 @@ class Scene:
 
 
 @pytest.fixture
-async def make(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., Scene]]:
-    monkeypatch.setattr(module, "UNSETTLED_EVERY", 0.01)
+async def make() -> AsyncIterator[Callable[..., Scene]]:
     scenes: list[Scene] = []
 
     def make_scene(*args: Any, **settings: Any) -> Scene:
@@ -373,10 +375,8 @@ async def test_balanced_without_the_right_to_ask_counts_nobodys_queues(make: Mak
 # -- the eye on another member ----------------------------------------------------------------------------------------
 
 
-async def watched(make: Make, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr(module, "WATCH_TIMEOUT", 0.01)
-    monkeypatch.setattr(module, "jittered", lambda seconds: min(seconds, 0.01))
-    scene = make()
+async def watched(make: Make) -> Scene:
+    scene = make(timings=replace(QUICK, watch_timeout=0.01, looks=6000, looks_at_suspects=6000))
     scene.broker.members = [ME, "zz"]
     scene.run()
     await until(lambda: scene.rebalancer.settled)
@@ -386,10 +386,8 @@ async def watched(make: Make, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 @pytest.mark.parametrize("error", [RequestTimeout(ADDRESS, INFO, 1.0), ResponseError(207, "timeout", ADDRESS, INFO)])
-async def test_a_silent_member_is_taken_care_of_until_it_answers(
-    make: Make, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    scene = await watched(make, monkeypatch)
+async def test_a_silent_member_is_taken_care_of_until_it_answers(make: Make, error: Exception) -> None:
+    scene = await watched(make)
     scene.broker.failures[INFO] = error
     await until(lambda: len(scene.table.queues) == 8)
     del scene.broker.failures[INFO]
@@ -404,10 +402,8 @@ async def test_a_silent_member_is_taken_care_of_until_it_answers(
         ResponseError(1, "the broker is in trouble", ADDRESS, INFO),
     ],
 )
-async def test_an_error_that_says_nothing_about_the_member_makes_it_no_suspect(
-    make: Make, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    scene = await watched(make, monkeypatch)
+async def test_an_error_that_says_nothing_about_the_member_makes_it_no_suspect(make: Make, error: Exception) -> None:
+    scene = await watched(make)
     scene.broker.failures[INFO] = error
     asked = scene.broker.count(INFO)
     await until(lambda: scene.broker.count(INFO) >= asked + 5)
@@ -415,10 +411,8 @@ async def test_an_error_that_says_nothing_about_the_member_makes_it_no_suspect(
     assert len(scene.table.queues) == 4
 
 
-async def test_a_suspect_that_leaves_the_list_is_a_suspect_no_longer(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene = await watched(make, monkeypatch)
+async def test_a_suspect_that_leaves_the_list_is_a_suspect_no_longer(make: Make) -> None:
+    scene = await watched(make)
     scene.broker.failures[INFO] = RequestTimeout(ADDRESS, INFO, 1.0)
     await until(lambda: len(scene.table.queues) == 8)
     scene.broker.members = [ME]
@@ -427,9 +421,9 @@ async def test_a_suspect_that_leaves_the_list_is_a_suspect_no_longer(
     assert scene.rebalancer.settled
 
 
-async def of_three(make: Make, monkeypatch: pytest.MonkeyPatch, errors: dict[str, Exception]) -> Scene:
+async def of_three(make: Make, errors: dict[str, Exception]) -> Scene:
     """We watch "b", and behind it "a"; each answers as `errors` says."""
-    scene = await watched(make, monkeypatch)
+    scene = await watched(make)
     answer = scene.broker.answers[INFO]
 
     def by_member(command: Command) -> Command | Awaitable[Command]:
@@ -446,23 +440,19 @@ async def of_three(make: Make, monkeypatch: pytest.MonkeyPatch, errors: dict[str
 SILENCE = RequestTimeout(ADDRESS, INFO, 1.0)
 
 
-async def test_who_watches_a_silent_member_also_watches_the_one_before_it(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_watches_a_silent_member_also_watches_the_one_before_it(make: Make) -> None:
     """For the watcher of that one is silent itself."""
     errors: dict[str, Exception] = {"b": SILENCE, "a": SILENCE}
-    scene = await of_three(make, monkeypatch, errors)
+    scene = await of_three(make, errors)
     await until(lambda: scene.rebalancer._suspects == ("b", "a"))
     await until(lambda: len(scene.table.queues) == 8)
     del errors["b"]
     await until(lambda: scene.rebalancer._suspects == ())
 
 
-async def test_what_is_not_learnt_of_one_member_does_not_clear_or_hide_another(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_not_learnt_of_one_member_does_not_clear_or_hide_another(make: Make) -> None:
     errors: dict[str, Exception] = {"b": SILENCE, "a": ConnectError(ADDRESS, "refused")}
-    scene = await of_three(make, monkeypatch, errors)
+    scene = await of_three(make, errors)
     await until(lambda: scene.rebalancer._suspects == ("b",))
     errors["a"] = SILENCE
     await until(lambda: scene.rebalancer._suspects == ("b", "a"))

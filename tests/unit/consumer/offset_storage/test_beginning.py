@@ -27,7 +27,6 @@ from tests.unit.consumer.model_broker import (
 )
 
 from rocketfleet.client.errors import RequestTimeout, RocketMQError
-from rocketfleet.consumer.offset_storage import beginning
 from rocketfleet.consumer.offset_storage.beginning import (
     BEGINNING,
     LONG_AGO,
@@ -128,7 +127,13 @@ class Scene:
     def member(self, name: str = ME, departed: Callable[[], Awaitable[frozenset[str]]] | None = None) -> Beginnings:
         client = ModelClient(self.broker, name)
         client.topics, client.known = self.topics, self.known
-        return Beginnings(client, GROUP, departed=departed, wall_clock=lambda: self.broker.wall)  # type: ignore[arg-type]  # a model
+        return Beginnings(
+            client,  # type: ignore[arg-type]  # a model
+            GROUP,
+            departed=departed,
+            wall_clock=lambda: self.broker.wall,
+            try_again=0.002,
+        )
 
     def store(self, where: MessageQueue, count: int) -> None:
         self.broker.store(where, count, at=self.broker.wall)
@@ -155,8 +160,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr(beginning, "_TRY_AGAIN", 0.002)
+def scene() -> Scene:
     return Scene()
 
 

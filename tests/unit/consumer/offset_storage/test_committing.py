@@ -15,11 +15,11 @@ from tests.unit.consumer.model_broker import BROKER, OTHER_BROKER, queue
 
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
-from rocketfleet.consumer.offset_storage import committing
-from rocketfleet.consumer.offset_storage.committing import COMMIT_SOON, COMMITS_AT_ONCE, Committer
+from rocketfleet.consumer.offset_storage.committing import Committer, CommitTimings
 from rocketfleet.wire.queue import MessageQueue
 
 INTERVAL = 5.0
+TIMINGS = CommitTimings()
 
 
 class Held(NamedTuple):
@@ -29,7 +29,9 @@ class Held(NamedTuple):
 class Scene:
     """Queues in which messages are finished when a test says so, and brokers that are told of it."""
 
-    def __init__(self, queues: Iterable[MessageQueue], interval: float = INTERVAL) -> None:
+    def __init__(
+        self, queues: Iterable[MessageQueue], interval: float = INTERVAL, timings: CommitTimings = TIMINGS
+    ) -> None:
         self.clock = Clock()
         self.all = {one: Lane(one, ProcessQueue(0)) for one in queues}
         self.told: list[tuple[float, MessageQueue]] = []
@@ -37,7 +39,7 @@ class Scene:
         self.hung: set[str] = set()
         self.bugs: list[Exception] = []
         self.released = asyncio.Event()
-        self.committer = Committer(self, self, interval, clock=self.clock)  # type: ignore[arg-type]  # models of both
+        self.committer = Committer(self, self, interval, clock=self.clock, timings=timings)  # type: ignore[arg-type]  # models of both
 
     # -- holdings -----------------------------------------------------------------------------------------------------
 
@@ -67,7 +69,7 @@ class Scene:
         for one in queues or self.all:
             self.all[one].moved = True
 
-    async def tick(self, seconds: float = COMMIT_SOON) -> None:
+    async def tick(self, seconds: float = TIMINGS.soon) -> None:
         self.clock.now += seconds
         self.committer.tick()
         await turns(4)
@@ -115,19 +117,19 @@ async def test_busy_queues_take_turns_and_none_waits_much_longer_than_others(cou
     for _ in range(60):
         scene.move()
         await scene.tick()
-    assert all(len(turn) <= COMMITS_AT_ONCE for turn in scene.turns)
+    assert all(len(turn) <= TIMINGS.at_once for turn in scene.turns)
     assert {one for _, one in scene.told} == scene.queues
-    fair = -(-count // COMMITS_AT_ONCE)  # in so many turns everybody can be had once
+    fair = -(-count // TIMINGS.at_once)  # in so many turns everybody can be had once
     for moments in scene.moments().values():
-        for earlier, later in pairwise([start, *moments, scene.clock.now + COMMIT_SOON]):
-            assert round((later - earlier) / COMMIT_SOON) <= fair
+        for earlier, later in pairwise([start, *moments, scene.clock.now + TIMINGS.soon]):
+            assert round((later - earlier) / TIMINGS.soon) <= fair
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.frozensets(st.integers(0, 19), max_size=20), max_size=30), st.integers(1, 7))
 def test_whatever_is_busy_what_was_finished_waits_for_one_round_at_most(busy: list[frozenset[int]], limit: int) -> None:
     async def story() -> None:
-        scene = Scene(many(20), interval=1e9)
+        scene = Scene(many(20), interval=1e9, timings=CommitTimings(at_once=limit))
         waiting: dict[MessageQueue, int] = {}
         for now, moved in enumerate(busy):
             for number in moved:
@@ -141,9 +143,7 @@ def test_whatever_is_busy_what_was_finished_waits_for_one_round_at_most(busy: li
                     del waiting[one]
             assert all(now - since <= 20 // limit + 1 for since in waiting.values())
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(committing, "COMMITS_AT_ONCE", limit)
-        asyncio.run(story())
+    asyncio.run(story())
 
 
 async def test_a_broker_that_hangs_holds_up_nobody_else() -> None:
@@ -198,9 +198,8 @@ async def test_queues_that_are_gone_are_forgotten() -> None:
     assert scene.committer._taken.keys() == scene.queues
 
 
-async def test_it_runs_until_it_is_cancelled_and_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "COMMIT_SOON", 0.001)
-    scene = Scene([*many(2), *many(2, OTHER_BROKER)])
+async def test_it_runs_until_it_is_cancelled_and_leaves_nothing_running() -> None:
+    scene = Scene([*many(2), *many(2, OTHER_BROKER)], timings=CommitTimings(soon=0.001))
     task = asyncio.create_task(scene.committer.run())
     scene.move(*many(2))
     await until(lambda: len(scene.told) == 2)

@@ -55,9 +55,19 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 AHEAD: Final = 8  # chunks under way or waiting to be taken
 FILTERED_CHUNK: Final = 32  # how many times as long a chunk is where the broker filters
-PATIENCE: Final = 60.0  # seconds for which a broker that does not answer is asked again
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
 _PASSING = (ConnectError, ConnectionLost, RequestTimeout, SystemBusy, NoBroker)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeTimings:
+    """Seconds."""
+
+    patience: float = 60.0  # for which a broker that does not answer is asked again
+    first_pause: float = 0.1
+    longest_pause: float = 3.0
+
+
+_TIMINGS: Final = RangeTimings()
 
 
 @dataclass(slots=True)
@@ -79,13 +89,13 @@ class RangePuller:
         wanted: QueueRange,
         *,
         clock: Callable[[], float] = time.monotonic,
-        patience: float = PATIENCE,
+        timings: RangeTimings = _TIMINGS,
     ) -> None:
         self._client = client
         self._options = options
         self._wanted = wanted
         self._clock = clock
-        self._patience = patience
+        self._timings = timings
         self._position = wanted.start
         self._replica = 0
         self._under_way: deque[asyncio.Task[Chunk]] = deque()
@@ -148,13 +158,13 @@ class RangePuller:
             if offset > before:
                 stalled = self._clock()
                 continue
-            if self._clock() >= stalled + self._patience:
+            if self._clock() >= stalled + self._timings.patience:
                 raise SourceError(
                     f"{queue.broker} says that {queue} ends at offset {answer.max_offset} and yet has given nothing "
-                    f"from offset {offset} on for {self._patience:g} s: look at the broker's log"
+                    f"from offset {offset} on for {self._timings.patience:g} s: look at the broker's log"
                 )
             self._replica = 0
-            await asyncio.sleep(FIRST_PAUSE)
+            await asyncio.sleep(self._timings.first_pause)
         return chunk
 
     def _lose(self, chunk: Chunk, start: int, end: int) -> int:
@@ -176,7 +186,7 @@ class RangePuller:
             sys_flag=PULL_SUBSCRIPTION,
             subscription=options.expression,
         )
-        give_up, pause = self._clock() + self._patience, FIRST_PAUSE
+        give_up, pause = self._clock() + self._timings.patience, self._timings.first_pause
         while True:
             try:
                 found = self._client.reader(queue.broker, self._replica)
@@ -195,7 +205,7 @@ class RangePuller:
                     extra={"offset": offset},
                 )
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                pause = min(pause * 2, self._timings.longest_pause)
                 if isinstance(error, NoBroker | ConnectError):
                     await self._look_again(queue.topic)
             except NoPermission as error:

@@ -1,6 +1,7 @@
 """Pulling a range from a broker that gives what it likes: less than asked, nothing yet, something else, or an error."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,7 @@ from rocketfleet.client.errors import ConnectionLost, NoPermission
 from rocketfleet.client.routing.routes import FoundBroker
 from rocketfleet.spark.source.errors import SourceError
 from rocketfleet.spark.source.options import ReadOptions, read_options
-from rocketfleet.spark.source.tasks import pulling
-from rocketfleet.spark.source.tasks.pulling import Chunk, RangePuller
+from rocketfleet.spark.source.tasks.pulling import AHEAD, Chunk, RangePuller, RangeTimings
 from rocketfleet.spark.source.tasks.ranges import QueueRange
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 QUEUE = MessageQueue("orders", "broker-a", 0)
+QUICK = RangeTimings(patience=5.0, first_pause=0.0, longest_pause=0.0)
 MASTER, SLAVE = "master:1", "slave:1"
 
 
@@ -82,9 +83,9 @@ def options(**more: str) -> ReadOptions:
 
 def pull(broker: Broker, start: int, end: int, rows: int = 50, **more: Any) -> list[Chunk]:
     async def run() -> list[Chunk]:
-        patience = more.pop("patience", 5.0)
+        timings = replace(QUICK, patience=more.pop("patience", QUICK.patience))
         client: Any = broker
-        puller = RangePuller(client, options(**more), QueueRange(QUEUE, start, end), patience=patience)
+        puller = RangePuller(client, options(**more), QueueRange(QUEUE, start, end), timings=timings)
         found: list[Chunk] = []
         try:
             while chunks := await puller.take(rows, 1 << 20):
@@ -105,12 +106,6 @@ def offsets(chunks: list[Chunk]) -> list[int]:
         for message in decode_messages(body)
         if chunk.range.start <= message.queue_offset < chunk.range.end
     ]
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulling, "FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(pulling, "LONGEST_PAUSE", 0.0)
 
 
 ranges = st.tuples(st.integers(0, 300), st.integers(0, 300)).map(sorted)
@@ -191,7 +186,7 @@ def test_no_permission_is_one_sentence() -> None:
 def test_no_more_is_asked_for_than_is_taken() -> None:
     async def run() -> int:
         broker: Any = Broker(0, 10_000, [32])
-        puller = RangePuller(broker, options(), QueueRange(QUEUE, 0, 10_000))
+        puller = RangePuller(broker, options(), QueueRange(QUEUE, 0, 10_000), timings=QUICK)
         taken = await puller.take(64, 1 << 20)
         for _ in range(1000):
             await asyncio.sleep(0)
@@ -199,4 +194,4 @@ def test_no_more_is_asked_for_than_is_taken() -> None:
         assert sum(chunk.range.size for chunk in taken) == 64
         return int(broker.pulls)
 
-    assert asyncio.run(run()) == 2 + pulling.AHEAD
+    assert asyncio.run(run()) == 2 + AHEAD
