@@ -218,17 +218,48 @@ class KubeBackend:
 
     async def delete_pod(self, group: ConsumerGroup, pod: Pod, force: bool) -> None:
         options: dict[str, Any] = {"preconditions": {"uid": pod.uid}, "propagationPolicy": "Background"}
+        ours = (pod.engine or group.spec.engine).is_ours
         if force:
             options["gracePeriodSeconds"] = 0
-        elif (pod.engine or group.spec.engine).is_ours:
+        elif ours:
             # It has drained, or is given up: the pod's own grace period may be a day, for deletions by others.
             options["gracePeriodSeconds"] = ceil(grace_of(group))
-        path = path_of("v1", "pods", group.metadata.namespace, pod.name)
+        if ours and not force and pod.idle and pod.outcome is None:
+            await self._delete_idle(group, pod, options)
+            return
         try:
-            answer = await self._api.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
+            await self._delete(group, pod, options)
         except KubeError as error:
             await self._gone_or(error, group, pod)
+
+    async def _delete_idle(self, group: ConsumerGroup, pod: Pod, options: dict[str, Any]) -> None:
+        """A pod that goes undrained because it does not run. Guarded by the version that this was seen in: one that
+        has begun to run, and nobody has told us yet, is left to the next plan, which drains it.
+        """
+        name = (group.metadata.namespace, pod.name)
+        for _ in range(TRIES):
+            entry = self._view.pods.get(name)
+            if entry is None or entry.uid != pod.uid:
+                return
+            if not entry.value.seen.pod.idle:
+                raise ObjectChanged(f"the pod {pod.name} has begun to run: it is drained first")
+            try:
+                await self._delete(
+                    group, pod, {**options, "preconditions": {"uid": pod.uid, "resourceVersion": entry.text}}
+                )
+            except KubeError as error:
+                try:
+                    await self._gone_or(error, group, pod)
+                except KubeError as still:
+                    if still.reason != "Conflict":
+                        raise
+                    continue
             return
+        raise BackendError(f"the pod {pod.name} could not be deleted: others change it too")
+
+    async def _delete(self, group: ConsumerGroup, pod: Pod, options: Mapping[str, Any]) -> None:
+        path = path_of("v1", "pods", group.metadata.namespace, pod.name)
+        answer = await self._api.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
         metadata = answer.get("metadata") or {}
         if metadata.get("uid") != pod.uid or (
             metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers")
