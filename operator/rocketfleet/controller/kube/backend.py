@@ -73,6 +73,7 @@ class KubeBackend:
         wall: Callable[[], float],
         hosts: AllowedHosts = ANY_HOST,
         told: Callable[[Event], None] = lambda event: None,
+        lost: Callable[[], None] = lambda: None,
     ) -> None:
         self._api = api
         self._view = view
@@ -85,6 +86,7 @@ class KubeBackend:
         self._nodes = Nodes(api, clock)
         self._events = Events(api, instance, clock, wall)
         self._told = told
+        self._lost = lost  # a group that we knew is not there, the API says: a list tells whether that is so
         # Group → the uid for which its token was made or found. It is not in the group's state: a backend outlives
         # terms, and only it knows of Secrets.
         self._token_of: dict[Key, str] = {}
@@ -283,7 +285,9 @@ class KubeBackend:
                 self._view.saw_pod(None, found)
                 if (found.get("metadata") or {}).get("uid") == pod.uid:
                     raise error
-        self._view.pods.drop(name, pod.uid)
+                self._view.pods.drop(name, pod.uid)
+                return
+        self._view.pods.lose(name, pod.uid)  # should it be there after all, its creation is refused, and shows it
 
     async def nodes(self, names: Collection[str]) -> Mapping[str, NodeState]:
         return await self._nodes.states(names)
@@ -324,7 +328,7 @@ class KubeBackend:
                 answer = await self._api.merge(path, {"metadata": patch})
             except KubeError as error:
                 if error.not_found:
-                    self._view.groups.drop(group.key, group.metadata.uid)
+                    self._lose(group)
                     return
                 if not error.conflict:
                     raise
@@ -333,6 +337,11 @@ class KubeBackend:
             self._take_in(answer)
             return
         raise BackendError(f"the finalizers of {group.metadata.name} could not be set: others change the object too")
+
+    def _lose(self, group: ConsumerGroup) -> None:
+        """There is no such object, the API says. Nothing is done about it until it is seen again."""
+        if self._view.groups.lose(group.key, group.metadata.uid):
+            self._lost()
 
     def _take_in(self, raw: Mapping[str, Any]) -> None:
         metadata = raw.get("metadata") or {}
@@ -346,7 +355,7 @@ class KubeBackend:
         except KubeError as error:
             if not error.not_found:
                 raise
-            self._view.groups.drop(group.key, group.metadata.uid)
+            self._lose(group)
             raise ObjectChanged(f"{name} is gone already: the group is left alone") from error
         self._take_in(raw)
         metadata = raw.get("metadata") or {}
@@ -369,7 +378,7 @@ class KubeBackend:
         except KubeError as error:
             if not error.not_found:
                 raise
-            self._view.groups.drop(group.key, group.metadata.uid)
+            self._lose(group)
             return
         self._take_in(answer)
 

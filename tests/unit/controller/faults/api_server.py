@@ -100,7 +100,7 @@ class ApiServer:
         if key not in self.objects:
             return self._create(key, json.loads(json.dumps(body)))
         old = self.objects[key]
-        return self._replace(key, old, {**old, "spec": defaulted(body["spec"], _schema()["properties"]["spec"])})
+        return self._replace(key, old, {**old, "spec": body["spec"]})
 
     def delete(self, plural: str, name: str, options: Object | None = None, namespace: str = "default") -> Object:
         return self._delete((plural, namespace, name), options or {})
@@ -191,6 +191,8 @@ class ApiServer:
         return self._replace(key, old, new)
 
     def _replace(self, key: Key, old: Object, new: Object) -> Object:
+        if key[0] == GROUPS:
+            new = {**new, "spec": defaulted(new["spec"], _schema()["properties"]["spec"])}
         if key[0] == GROUPS and new.get("spec") != old.get("spec"):
             new = {**new, "metadata": {**new["metadata"], "generation": old["metadata"]["generation"] + 1}}
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": old["metadata"]["resourceVersion"]}}

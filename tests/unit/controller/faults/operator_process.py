@@ -6,6 +6,7 @@ tells; the default is that all goes well.
 """
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from dataclasses import dataclass, replace
@@ -136,7 +137,9 @@ class OperatorProcess:
         clock = now
         self.api = KubeApi(LocalClient(self._reach_api), pace=Pace(clock=clock))  # type: ignore[arg-type] # what it uses of it
         self.view = KubeView(self.api)
-        self.backend = KubeBackend(self.api, self.view, DEFAULTS, instance="test", clock=clock, wall=clock)
+        self.backend = KubeBackend(
+            self.api, self.view, DEFAULTS, instance="test", clock=clock, wall=clock, lost=self._look_again
+        )
         self.brokers = Brokers(
             lambda config: Client(
                 replace(config, client_id=f"10.4.0.{next(_addresses)}@operator"),  # each has an address of its own
@@ -203,6 +206,16 @@ class OperatorProcess:
         self.fresh.append(key is not None)
         if key is not None:
             self.queue.wake(key)
+
+    def _look_again(self) -> None:
+        """The lists are read again a moment later."""
+
+        async def later() -> None:
+            await asyncio.sleep(1.0)
+            with contextlib.suppress(BackendError):
+                await self.relist()
+
+        self._tasks.append(asyncio.create_task(later()))
 
     async def relist(self) -> None:
         """Read the lists again, as after a watch that was interrupted."""
