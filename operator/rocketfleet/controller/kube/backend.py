@@ -71,6 +71,7 @@ class KubeBackend:
         wall: Callable[[], float],
         hosts: AllowedHosts = ANY_HOST,
         told: Callable[[Event], None] = lambda event: None,
+        lost: Callable[[], None] = lambda: None,
     ) -> None:
         self._api = api
         self._view = view
@@ -83,6 +84,7 @@ class KubeBackend:
         self._nodes = Nodes(api, clock)
         self._events = Events(api, instance, clock, wall)
         self._told = told
+        self._lost = lost  # a group that we knew is not there, the API says: a list tells whether that is so
         # Group → the uid for which its token was made or found. It is not in the group's state: a backend outlives
         # terms, and only it knows of Secrets.
         self._token_of: dict[GroupKey, str] = {}
@@ -216,17 +218,48 @@ class KubeBackend:
 
     async def delete_pod(self, group: ConsumerGroup, pod: Pod, force: bool) -> None:
         options: dict[str, Any] = {"preconditions": {"uid": pod.uid}, "propagationPolicy": "Background"}
+        ours = (pod.engine or group.spec.engine).is_ours
         if force:
             options["gracePeriodSeconds"] = 0
-        elif (pod.engine or group.spec.engine).is_ours:
+        elif ours:
             # It has drained, or is given up: the pod's own grace period may be a day, for deletions by others.
             options["gracePeriodSeconds"] = ceil(grace_of(group))
-        path = path_of("v1", "pods", group.metadata.namespace, pod.name)
+        if ours and not force and pod.idle and pod.outcome is None:
+            await self._delete_idle(group, pod, options)
+            return
         try:
-            answer = await self._api.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
+            await self._delete(group, pod, options)
         except KubeError as error:
             await self._gone_or(error, group, pod)
+
+    async def _delete_idle(self, group: ConsumerGroup, pod: Pod, options: dict[str, Any]) -> None:
+        """A pod that goes undrained because it does not run. Guarded by the version that this was seen in: one that
+        has begun to run, and nobody has told us yet, is left to the next plan, which drains it.
+        """
+        name = (group.metadata.namespace, pod.name)
+        for _ in range(TRIES):
+            entry = self._view.pods.get(name)
+            if entry is None or entry.uid != pod.uid:
+                return
+            if not entry.value.seen.pod.idle:
+                raise ObjectChanged(f"the pod {pod.name} has begun to run: it is drained first")
+            try:
+                await self._delete(
+                    group, pod, {**options, "preconditions": {"uid": pod.uid, "resourceVersion": entry.text}}
+                )
+            except KubeError as error:
+                try:
+                    await self._gone_or(error, group, pod)
+                except KubeError as still:
+                    if still.reason != "Conflict":
+                        raise
+                    continue
             return
+        raise BackendError(f"the pod {pod.name} could not be deleted: others change it too")
+
+    async def _delete(self, group: ConsumerGroup, pod: Pod, options: Mapping[str, Any]) -> None:
+        path = path_of("v1", "pods", group.metadata.namespace, pod.name)
+        answer = await self._api.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
         metadata = answer.get("metadata") or {}
         if metadata.get("uid") != pod.uid or (
             metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers")
@@ -250,7 +283,9 @@ class KubeBackend:
                 self._view.saw_pod(None, found)
                 if (found.get("metadata") or {}).get("uid") == pod.uid:
                     raise error
-        self._view.pods.drop(name, pod.uid)
+                self._view.pods.drop(name, pod.uid)
+                return
+        self._view.pods.lose(name, pod.uid)  # should it be there after all, its creation is refused, and shows it
 
     async def nodes(self, names: Collection[str]) -> Mapping[str, NodeState]:
         return await self._nodes.states(names)
@@ -291,7 +326,7 @@ class KubeBackend:
                 answer = await self._api.merge(path, {"metadata": patch})
             except KubeError as error:
                 if error.not_found:
-                    self._view.groups.drop(group.key, group.metadata.uid)
+                    self._lose(group)
                     return
                 if not error.conflict:
                     raise
@@ -300,6 +335,11 @@ class KubeBackend:
             self._take_in(answer)
             return
         raise BackendError(f"the finalizers of {group.metadata.name} could not be set: others change the object too")
+
+    def _lose(self, group: ConsumerGroup) -> None:
+        """There is no such object, the API says. Nothing is done about it until it is seen again."""
+        if self._view.groups.lose(group.key, group.metadata.uid):
+            self._lost()
 
     def _take_in(self, raw: Mapping[str, Any]) -> None:
         metadata = raw.get("metadata") or {}
@@ -313,7 +353,7 @@ class KubeBackend:
         except KubeError as error:
             if not error.not_found:
                 raise
-            self._view.groups.drop(group.key, group.metadata.uid)
+            self._lose(group)
             raise ObjectChanged(f"{name} is gone already: the group is left alone") from error
         self._take_in(raw)
         metadata = raw.get("metadata") or {}
@@ -336,7 +376,7 @@ class KubeBackend:
         except KubeError as error:
             if not error.not_found:
                 raise
-            self._view.groups.drop(group.key, group.metadata.uid)
+            self._lose(group)
             return
         self._take_in(answer)
 

@@ -83,6 +83,17 @@ class Cache(Generic[Value]):
         del self._entries[name]
         return True
 
+    def lose(self, name: Name, uid: str) -> bool:
+        """The API says that there is no such object, and nothing has told of its end. It is not buried: an API server
+        that has just started, or whoever stands before it, has said so of objects that are there. Says whether we held
+        it.
+        """
+        held = self._entries.get(name)
+        if held is None or held.uid != uid:
+            return False
+        del self._entries[name]
+        return True
+
     def newest(self, namespace: str | None) -> int:
         """The newest version seen of a namespace, or of all. Take it before asking for a list."""
         held = (entry.version or 0 for entry in self if namespace in (None, entry.name[0]))

@@ -134,6 +134,7 @@ class Operator:
         pace = Pace(options.api_qps, options.api_burst)
         self._api = KubeApi(self._client, self.leadership, self.metrics.called, pace)
         self.view = KubeView(self._api, options.namespaces, options.operator_class)
+        self._relisted = asyncio.Event()
         self.backend = KubeBackend(
             self._api,
             self.view,
@@ -143,6 +144,7 @@ class Operator:
             wall=time.time,
             hosts=allowed_hosts(options.allowed_name_servers, api_server_of(configuration)),
             told=self.metrics.told,
+            lost=self._relisted.set,
         )
         rivals = Rivals(options.release, time.monotonic)
         self._pass = GroupPass(self.view, self.backend, self.leadership.may_act, time.time, rivals)
@@ -150,7 +152,6 @@ class Operator:
             self._pass, options.workers, observe=self._passed, foreseen=(BackendError,)
         )
         self._turned = asyncio.Event()
-        self._relisted = asyncio.Event()
         self._stopping = False
         self._watches = False
         self._term: Term | None = None
