@@ -1,0 +1,89 @@
+"""Which ways are replayed: `python -m tests.broker.replay.choose` searches for them anew and writes them down.
+
+Of each mutant that breaks a promise of safety, the shortest way to where it is found out; and the rarest ways of some
+scenarios in which several things go wrong. What needs another fleet than one broker is left out, with the reason.
+"""
+
+from collections.abc import Iterator
+
+from tests.broker.replay.schedule import DIRECTORY, Schedule
+from tests.broker.replay.script import UntranslatableError, translate
+from tests.unit.protocol.explore import STUCK, explore
+from tests.unit.protocol.mutants import MUTANTS
+from tests.unit.protocol.paths import Way, nearest, rarest_way
+from tests.unit.protocol.scenarios import scenario
+
+USUAL_LIVES = 60.0
+SHORT_LIVES = 6.0
+
+RARE = (
+    "a network is cut twice",
+    "a broker restarts as somebody joins",
+    "a request is late, and a network is cut",
+    "a process freezes and is cut off",
+    "answers are lost or late",
+    "one dies as another joins",
+)
+"""Scenarios whose rarest way is replayed."""
+
+LEFT_OUT = {
+    "owners do not come first when there is a master again": "needs a slave",
+    "a new queue of a group that has begun starts at its end": "the topic has to grow before the way begins",
+    "every stored offset is taken for our own": "the way of another mutant goes there too",
+    "a queue is unlocked before its offset is persisted": "the same",
+}
+
+
+def choose() -> Iterator[Schedule]:
+    """All schedules, found anew."""
+    for mutant in MUTANTS:
+        if mutant.found == STUCK or mutant.name in LEFT_OUT:
+            continue
+        with mutant.breaks():
+            wrong = explore(mutant.scenario, mutant.rules, follow=False).wrong
+        assert wrong is not None
+        sound = mutant.scenario._replace(times=scenario(mutant.scenario.name).times)
+        yield _schedule(mutant.name, nearest(sound, wrong.trace), mutant.name, wrong.what)
+    for name in RARE:
+        yield _schedule(f"rare, {name}", nearest(scenario(name), rarest_way(scenario(name))))
+
+
+def _schedule(name: str, way: Way, mutant: str = "", found: str = "") -> Schedule:
+    told = " ".join(way.labels)
+    lives = SHORT_LIVES if "FREEZES" in told or "hears nothing" in told else USUAL_LIVES
+    script = translate(way, lives)
+    scenario = way.scenario
+    return Schedule(
+        name=name,
+        scenario=scenario.name,
+        mutant=mutant,
+        found=found,
+        members=tuple(f"m{m}" for m in sorted((*scenario.running, *scenario.away))),
+        running=tuple(f"m{m}" for m in scenario.running),
+        queues=len(scenario.home),
+        mode="Orderly",
+        lives=lives,
+        fresh=scenario.fresh,
+        restarted=scenario.restarted,
+        labels=way.labels,
+        refused=way.refused,
+        skipped=script.skipped,
+        actions=script.actions,
+        prediction=script.prediction,
+    )
+
+
+def main() -> None:
+    for path in DIRECTORY.glob("*.json"):
+        path.unlink()
+    DIRECTORY.mkdir(exist_ok=True)
+    for schedule in choose():
+        schedule.file.write_text(schedule.written())
+        print(f"{len(schedule.actions):3} actions, {len(schedule.skipped)} moves by themselves: {schedule.name}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UntranslatableError as move:
+        raise SystemExit(f"this cannot be done to real members: {move}") from None
