@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from tests.broker.replay.schedule import DIRECTORY, Schedule
 from tests.broker.replay.script import UntranslatableError, translate
-from tests.unit.protocol.explore import STUCK, explore
+from tests.unit.protocol.explore import STUCK
+from tests.unit.protocol.model import NONE
 from tests.unit.protocol.mutants import MUTANTS
-from tests.unit.protocol.paths import Way, nearest, rarest_way
+from tests.unit.protocol.paths import TICK, Way, nearest, rarest_way, wrong_way
 from tests.unit.protocol.scenarios import scenario
 
 USUAL_LIVES = 60.0
@@ -39,9 +40,7 @@ def choose() -> Iterator[Schedule]:
     for mutant in MUTANTS:
         if mutant.found == STUCK or mutant.name in LEFT_OUT:
             continue
-        with mutant.breaks():
-            wrong = explore(mutant.scenario, mutant.rules, follow=False).wrong
-        assert wrong is not None
+        wrong = wrong_way(mutant)
         sound = mutant.scenario._replace(times=scenario(mutant.scenario.name).times)
         yield _schedule(mutant.name, nearest(sound, wrong.trace), mutant.name, wrong.what)
     for name in RARE:
@@ -50,16 +49,18 @@ def choose() -> Iterator[Schedule]:
 
 def _schedule(name: str, way: Way, mutant: str = "", found: str = "") -> Schedule:
     told = " ".join(way.labels)
-    lives = SHORT_LIVES if "FREEZES" in told or "hears nothing" in told else USUAL_LIVES
+    short = "FREEZES" in told or "hears nothing" in told or _lock_ends(way)
+    lives = SHORT_LIVES if short else USUAL_LIVES
     script = translate(way, lives)
     scenario = way.scenario
+    running = tuple(f"m{m}" for m in scenario.running)
     return Schedule(
         name=name,
         scenario=scenario.name,
         mutant=mutant,
         found=found,
-        members=tuple(f"m{m}" for m in sorted((*scenario.running, *scenario.away))),
-        running=tuple(f"m{m}" for m in scenario.running),
+        members=tuple(sorted({*running, *(one.member for one in script.actions if one.do == "join")})),
+        running=running,
         queues=len(scenario.home),
         mode="Orderly",
         lives=lives,
@@ -70,6 +71,16 @@ def _schedule(name: str, way: Way, mutant: str = "", found: str = "") -> Schedul
         skipped=script.skipped,
         actions=script.actions,
         prediction=script.prediction,
+    )
+
+
+def _lock_ends(way: Way) -> bool:
+    """Whether a lock ends by itself on a way."""
+    return any(
+        before.holder != NONE and after.holder == NONE
+        for step in way.steps
+        if step.label == TICK
+        for before, after in zip(step.before.shelves, step.after.shelves, strict=True)
     )
 
 

@@ -121,6 +121,8 @@ def _two_owners(history: History) -> Iterator[str]:
 def _commits_of_others(history: History) -> Iterator[str]:
     for one in history.seen:
         if one.request == COMMIT and one.forwarded is not None and one.answered is not None:
+            if one.forwarded < history.due_since:
+                continue  # where the group begins is written by whoever has the lock of that
             for queue in one.queues:
                 holder = history.holder(queue, one.forwarded)
                 if holder not in ("", one.member) and holder == history.holder(queue, one.answered):
@@ -184,7 +186,9 @@ def _overlaps(history: History) -> Iterator[str]:
 
 def _in_doubt(history: History, member: str, begin: float, end: float) -> bool:
     """Whether a member was cut off, frozen or dead at some time between."""
-    broken = [one for one in history.done if one.do in ("cut", "kill", "freeze", "restart") and one.member in ("", member)]
+    broken = [
+        one for one in history.done if one.do in ("cut", "kill", "freeze", "restart") and one.member in ("", member)
+    ]
     return any(one.begin <= end and (one.end >= begin or one.do in ("cut", "kill", "freeze")) for one in broken)
 
 

@@ -167,9 +167,7 @@ class MemberNetwork:
 class Sort:
     """What kind of request it is."""
 
-    def __init__(
-        self, request: str, queues: frozenset[int] = frozenset(), *, name: str = "", offset: int = -1
-    ) -> None:
+    def __init__(self, request: str, queues: frozenset[int] = frozenset(), *, name: str = "", offset: int = -1) -> None:
         self.request = request
         self.queues = queues
         self.name = name

@@ -19,7 +19,7 @@ are not heard the answer is dropped.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from tests.unit.protocol.model import UP, Claim, World, number
@@ -109,6 +109,8 @@ _SENT = (
     (re.compile(r"(m\d): q\d is unlocked.*"), UNLOCK),
     (re.compile(r"(m\d): q\d (?:begins|finishes) .*"), HANDLE),
     (re.compile(r"(m\d) wants to begin"), CLAIM),
+    # The model's member begins anew as soon as its lock is out; the code looks at each offset before it writes one.
+    (re.compile(r"(m\d) begins anew"), READ),
     (re.compile(r"(m\d) (?:marks a beginning|has begun)"), MARK),
     (re.compile(r"(m\d) writes the ends"), COMMIT),
 )
@@ -179,8 +181,11 @@ class _Held(NamedTuple):
     taken: bool
 
 
-def _merged(held: Iterable[_Held]) -> list[_Held]:
-    """A release that could have been decided on, and then is on its way, is held all the time."""
+def _merged(held: Iterable[_Held], handled: Iterable[tuple[_Said, int]]) -> list[_Held]:
+    """A release that could have been decided on, and then is on its way, is held all the time until it is handled.
+
+    Whether it is decided on by a survivor or by one that is refused cannot be seen: if both are, they are held together.
+    """
     merged: list[_Held] = []
     for one in sorted(held):
         last = merged[-1] if merged else None
@@ -188,7 +193,11 @@ def _merged(held: Iterable[_Held]) -> list[_Held]:
             merged[-1] = last._replace(last=max(last.last, one.last), taken=one.taken)
         else:
             merged.append(one)
-    return merged
+    for said, at in handled:
+        for one in [one for one in merged if one.said == said and one.first <= at < one.last]:
+            merged.remove(one)
+            merged += [one._replace(last=at, taken=True), one._replace(first=at + 1)]
+    return sorted(merged)
 
 
 class _Writing:
@@ -206,7 +215,8 @@ class _Writing:
         self.sent = [_said(step.label, step.before) for step in self.steps]
 
     def script(self) -> Script:
-        held = _merged([*self._held(), *self._flights()])
+        flights = list(self._flights())
+        held = _merged([*self._held(), *flights], [(one.said, one.last) for one in flights])
         begins, ends = self._holds(held)
         self._change(begins.get(-1, ()), "hold")
         if self.way.scenario.fresh:
@@ -249,7 +259,7 @@ class _Writing:
                     there = (one for one in range(at, len(self.steps)) if self.steps[one].label == label)
                     yield _Held(_Said(said.member, RELEASE), at, next(there, len(self.steps)), taken=True)
 
-    def _holds(self, held: Iterable[_Held]) -> tuple[Mapping[int, set[_Said]], Mapping[int, set[_Said]]]:
+    def _holds(self, held: Sequence[_Held]) -> tuple[Mapping[int, set[_Said]], Mapping[int, set[_Said]]]:
         """Before which steps a hold begins (-1: before the first), and ends."""
         begins: dict[int, set[_Said]] = {}
         ends: dict[int, set[_Said]] = {}
@@ -261,7 +271,8 @@ class _Writing:
             while first and one.said.request not in (LOOK, HANDLE) and self.steps[first].label == TICK:
                 first -= 1
             if one.said.request in _EARLY:
-                first = max((at + 1 for at in range(one.first) if self.sent[at] == one.said), default=-1)
+                before = (other.last + 1 for other in held if other.said == one.said and other.last < one.first)
+                first = max((*before, *(at + 1 for at in range(one.first) if self.sent[at] == one.said)), default=-1)
             if one.first == 0:
                 first = -1
             begins.setdefault(first, set()).add(one.said)
@@ -282,9 +293,9 @@ class _Writing:
         return self.began_at[first] if first < at else 0
 
     def _is_empty(self, at: int) -> bool:
-        """Whether nothing was written for a step."""
+        """Whether nothing was written for a step but what is held from there on, and what no longer is."""
         end = self.began_at[at + 1] if at + 1 < len(self.began_at) else len(self.actions)
-        return self.began_at[at] == end
+        return all(one.do in ("hold", "release") for one in self.actions[self.began_at[at] : end])
 
     # -- a step -------------------------------------------------------------------------------------------------------
 
@@ -312,6 +323,9 @@ class _Writing:
     def _send(self, said: _Said, step: Step, since: int) -> None:
         member, request = said
         label = step.label
+        if _INSIDE.match(label):
+            self.skipped.append(label)
+            return
         if label.endswith(_SLOW):
             seconds = GIVES_UP.get(request, 1.0)
             self.actions.append(Action("aside", member, request, seconds=seconds, since=since, move=label))

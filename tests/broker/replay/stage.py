@@ -139,7 +139,9 @@ class Stage:
                 self._cluster.name_server,
                 client_id,
                 self._topic,
-                lambda passage, name=name: self._passages.append((name, passage)) if passage.forwarded is None else None,  # type: ignore[misc]
+                lambda passage, name=name: (
+                    self._passages.append((name, passage)) if passage.forwarded is None else None
+                ),  # type: ignore[misc]
             )
             actor = self.actors[name] = Actor(name, client_id, self._directory, network)
             network.on_broker = lambda proxy, actor=actor: self._rules_for(actor, proxy)  # type: ignore[misc]
@@ -389,8 +391,8 @@ class Stage:
 
     async def _rewind(self, action: Action) -> None:
         queue, since = self._queues[action.queue], time.monotonic()
-        offset = 0 if action.offset == 0 else await broker_offsets.max_offset(
-            self._client.remoting, self._address, queue
+        offset = (
+            0 if action.offset == 0 else await broker_offsets.max_offset(self._client.remoting, self._address, queue)
         )
         await broker_offsets.reset_queue_offset(self._client.remoting, self._address, self._group, queue, offset)
         self._note(action._replace(offset=offset), since)
@@ -459,7 +461,9 @@ class Stage:
                 elif event["event"] == "finish":
                     one = begun.pop((event["queue"], event["offset"]))
                     handled.append(Handled(name, one["queue"], one["offset"], one["id"], one["at"], event["at"]))
-            handled += [Handled(name, one["queue"], one["offset"], one["id"], one["at"], None) for one in begun.values()]
+            handled += [
+                Handled(name, one["queue"], one["offset"], one["id"], one["at"], None) for one in begun.values()
+            ]
         return handled
 
     async def _written_down(self) -> History:
@@ -494,14 +498,21 @@ class Stage:
     def describe(self) -> str:
         """What happened so far, in order."""
         start = self._began[0] if self._began else 0.0
-        lines = [(at, f"-- {number}. {action.written()}") for number, (at, action) in enumerate(
-            zip(self._began, self._schedule.actions, strict=False))]
+        lines = [
+            (at, f"-- {number}. {action.written()}")
+            for number, (at, action) in enumerate(zip(self._began, self._schedule.actions, strict=False))
+        ]
         for name, passage in self._passages:
             sort = sort_of(passage)
             if sort.request not in ("", BEAT, PULL, "renew"):
                 times = [f"{at - start:.3f}" if at is not None else "-" for at in (passage.forwarded, passage.answered)]
-                lines.append((passage.arrived, f"{name} {sort.request} q{sorted(sort.queues)} {times} "
-                              f"granted {sorted(sort.granted)} {sort.name[-2:]} {sort.offset}"))
+                lines.append(
+                    (
+                        passage.arrived,
+                        f"{name} {sort.request} q{sorted(sort.queues)} {times} "
+                        f"granted {sorted(sort.granted)} {sort.name[-2:]} {sort.offset}",
+                    )
+                )
         for one in self._handled():
             lines.append((one.begin, f"{one.member} begins {one.offset} of q{one.queue}"))
         told = [f"{at - start:8.3f} {line}" for at, line in sorted(lines)]

@@ -32,9 +32,7 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda one: one.name)
-async def test_it_ends_as_the_model_says(
-    schedule: Schedule, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+async def test_it_ends_as_the_model_says(schedule: Schedule, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     cluster: Cluster = request.getfixturevalue("broker" if schedule.lives == USUAL_LIVES else "forgetful")
     async with Stage(cluster, schedule, tmp_path, schedule.lives) as stage:
         history = await stage.play()

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tests.unit.protocol.explore import explore, scaled
+from tests.unit.protocol.explore import Wrong, explore, scaled
 from tests.unit.protocol.model import EXCUSED, URGENT, Model, Move, Rules, World
 from tests.unit.protocol.mutants import Mutant
 from tests.unit.protocol.scenarios import Scenario
@@ -57,13 +57,13 @@ def is_fault(label: str) -> bool:
     return loud or label.endswith(("wakes", "hears nothing", "which is late")) or "lost with the connection" in label
 
 
-def wrong_way(mutant: Mutant) -> tuple[str, ...]:
-    """The shortest way on which a broken protocol is found out."""
+def wrong_way(mutant: Mutant) -> Wrong:
+    """The shortest way on which a broken protocol is found out, and what is wrong there."""
     with mutant.breaks():
         found = explore(mutant.scenario, mutant.rules, follow=False).wrong
     if found is None:
         raise AssertionError(f"nothing that must not happen comes of it that {mutant.name}")
-    return found.trace
+    return found
 
 
 def rarest_way(scenario: Scenario) -> tuple[str, ...]:
