@@ -39,8 +39,9 @@ PULL = "pull"
 RENEW = "renew"
 CLAIM = "claim"  # lock the mark of the group's beginning
 MARK = "mark"  # write it
+LOOK_AGAIN = "look again"  # a read in the middle of a beginning
 HANDLE = "handle"  # no request: a handler that finishes
-REQUESTS = (LOOK, LOCK, UNLOCK, RELEASE, READ, COMMIT, CLAIM, MARK, HANDLE)
+REQUESTS = (LOOK, LOCK, UNLOCK, RELEASE, READ, COMMIT, CLAIM, MARK, LOOK_AGAIN, HANDLE)
 
 GIVES_UP = {COMMIT: 3.0, READ: 3.0, MARK: 3.0, CLAIM: 3.0}
 """Seconds after which a sender gives up on what is not answered; 1 s for all others."""
@@ -110,7 +111,7 @@ _SENT = (
     (re.compile(r"(m\d): q\d (?:begins|finishes) .*"), HANDLE),
     (re.compile(r"(m\d) wants to begin"), CLAIM),
     # The model's member begins anew as soon as its lock is out; the code looks at each offset before it writes one.
-    (re.compile(r"(m\d) begins anew"), READ),
+    (re.compile(r"(m\d) begins anew"), LOOK_AGAIN),
     (re.compile(r"(m\d) (?:marks a beginning|has begun)"), MARK),
     (re.compile(r"(m\d) writes the ends"), COMMIT),
 )
@@ -349,8 +350,19 @@ class _Writing:
             outcome = "arrived"
             others = label.removeprefix(f"{member} releases ").partition(" at ")[0]
             self.senders |= dict.fromkeys(others.split(", "), member)
+        if request == RELEASE:
+            since = self._release_since(member, since)
         queue = int(found[1]) if (found := _QUEUE.search(label)) else -1
         self.actions.append(Action("expect", member, request, queue=queue, since=since, outcome=outcome, move=label))
+
+    def _release_since(self, member: str, since: int) -> int:
+        """One that is refused and a survivor may decide on a release in either order, and at once."""
+        for action in reversed(self.actions):
+            if action.do in _DONE.values():
+                break
+            if (action.member, action.request, action.outcome) == (member, RELEASE, "arrived"):
+                return min(since, action.since)
+        return since
 
     def _unlocked(self, departed: str, queue: int, label: str, since: int) -> None:
         if (sender := self.senders.get(departed)) is None:

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from tests.broker.replay.judge import Done, Handled, History
 from tests.broker.replay.network import MemberNetwork, as_seen, sort_of
 from tests.broker.replay.proxy import Do, Of, Passage, Proxy, Rule
 from tests.broker.replay.schedule import Schedule
-from tests.broker.replay.script import BEAT, HANDLE, LOCK, MARK, PULL, Action
+from tests.broker.replay.script import BEAT, HANDLE, LOOK_AGAIN, MARK, PULL, READ, Action
 from tests.support.waiting import TookTooLongError, until
 
 from rocketfleet.client.client import Client
@@ -520,10 +521,9 @@ class Stage:
         return "\n".join([*told[-150:], *logs])
 
 
-def _means(request: str) -> Any:
-    if request == LOCK:
-        return lambda passage: sort_of(passage).request == LOCK
-    return lambda passage: sort_of(passage).request == request
+def _means(request: str) -> Callable[[Passage], bool]:
+    wanted = READ if request == LOOK_AGAIN else request
+    return lambda passage: sort_of(passage).request == wanted
 
 
 def _holding(request: str) -> Rule:
