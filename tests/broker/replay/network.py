@@ -174,6 +174,17 @@ class Sort:
         self.offset = offset
         self.granted: frozenset[int] = frozenset()
 
+    def told(self) -> str:
+        """For a person."""
+        queues = ", ".join(f"q{queue}" for queue in sorted(self.queues))
+        parts = (
+            queues,
+            self.name and f"for {self.name}",
+            self.offset >= 0 and str(self.offset),
+            self.granted and "granted",
+        )
+        return " ".join(part for part in parts if part)
+
 
 def sort_of(passage: Passage) -> Sort:
     """What an observed request is."""

@@ -46,9 +46,10 @@ REQUESTS = (LOOK, LOCK, UNLOCK, RELEASE, READ, COMMIT, CLAIM, MARK, LOOK_AGAIN, 
 GIVES_UP = {COMMIT: 3.0, READ: 3.0, MARK: 3.0, CLAIM: 3.0}
 """Seconds after which a sender gives up on what is not answered; 1 s for all others."""
 
-_EARLY = {UNLOCK, RELEASE, READ, CLAIM, MARK}
+_EARLY = {UNLOCK, RELEASE, CLAIM, MARK}
 """What is held from the last of its kind on: a member is quick, and may have sent it before the script is there. Not
-what members repeat: holding that for long would make them give up in between."""
+what members repeat: holding that for long would make them give up in between. Nor reads, for a last commit begins with
+one."""
 
 
 class Action(NamedTuple):

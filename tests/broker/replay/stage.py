@@ -23,7 +23,7 @@ from tests.broker.replay.judge import Done, Handled, History
 from tests.broker.replay.network import MemberNetwork, as_seen, sort_of
 from tests.broker.replay.proxy import Do, Of, Passage, Proxy, Rule
 from tests.broker.replay.schedule import Schedule
-from tests.broker.replay.script import BEAT, HANDLE, LOOK_AGAIN, MARK, PULL, READ, Action
+from tests.broker.replay.script import BEAT, HANDLE, LOOK_AGAIN, MARK, PULL, READ, RENEW, Action
 from tests.support.waiting import TookTooLongError, until
 
 from rocketfleet.client.client import Client
@@ -497,28 +497,27 @@ class Stage:
             raise TookTooLongError(f"{error}\nat {self._at}\n{self.describe()}") from None
 
     def describe(self) -> str:
-        """What happened so far, in order."""
+        """What happened so far, in order, and what members said of it."""
         start = self._began[0] if self._began else 0.0
         lines = [
             (at, f"-- {number}. {action.written()}")
             for number, (at, action) in enumerate(zip(self._began, self._schedule.actions, strict=False))
         ]
+        lines += [(one.begin, f"{one.member} begins {one.offset} of q{one.queue}") for one in self._handled()]
         for name, passage in self._passages:
             sort = sort_of(passage)
-            if sort.request not in ("", BEAT, PULL, "renew"):
+            if sort.request not in ("", BEAT, PULL, RENEW):
                 times = [f"{at - start:.3f}" if at is not None else "-" for at in (passage.forwarded, passage.answered)]
-                lines.append(
-                    (
-                        passage.arrived,
-                        f"{name} {sort.request} q{sorted(sort.queues)} {times} "
-                        f"granted {sorted(sort.granted)} {sort.name[-2:]} {sort.offset}",
-                    )
-                )
-        for one in self._handled():
-            lines.append((one.begin, f"{one.member} begins {one.offset} of q{one.queue}"))
-        told = [f"{at - start:8.3f} {line}" for at, line in sorted(lines)]
+                lines.append((passage.arrived, f"{name} {sort.request} {sort.told()} {' to '.join(times)}"))
+        told: list[str] = []
+        for at, line in sorted(lines):
+            # Of handlers and commits that follow each other only the first and the last are of interest.
+            plain = [" begins " in one or " commit " in one for one in (*told[-2:], line)]
+            if plain == [True, True, True]:
+                told.pop()
+            told.append(f"{at - start:8.3f} {line}")
         logs = [f"--- {name}\n{actor.log.read_text()[-6000:]}" for name, actor in self.actors.items()]
-        return "\n".join([*told[-150:], *logs])
+        return "\n".join([*told, *logs])
 
 
 def _means(request: str) -> Callable[[Passage], bool]:
