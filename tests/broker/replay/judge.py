@@ -66,6 +66,7 @@ class History:
     handled: list[Handled] = field(default_factory=list)
     done: list[Done] = field(default_factory=list)
     sent: dict[str, float] = field(default_factory=dict)  # message → when
+    old: int = 0  # messages in each queue before the group began
     due_since: float = 0.0  # what was sent before then may be history
     stored: list[tuple[float, int, int]] = field(default_factory=list)  # when, queue, offset: looked at now and then
 
@@ -99,6 +100,7 @@ def judge(history: History, predicted: Prediction) -> list[str]:
         *_commits_of_others(history),
         *_gone_back(history),
         *_done_before(history),
+        *_long_past(history),
         *_overlaps(history),
         *(_repeated(history) if predicted.clean else ()),
         *(_robbed(history) if predicted.steady else ()),
@@ -171,6 +173,12 @@ def _done_before(history: History) -> Iterator[str]:
                 if not any(time <= one.begin for time in since):
                     yield f"{one.offset} of q{one.queue} is begun by {one.member}, though the group is at {other.offset}"
                     break
+
+
+def _long_past(history: History) -> Iterator[str]:
+    for one in history.handled:
+        if one.offset < history.old:
+            yield f"{one.offset} of q{one.queue} is history, and {one.member} begins it"
 
 
 def _overlaps(history: History) -> Iterator[str]:

@@ -29,7 +29,9 @@ from tests.support.waiting import TookTooLongError, until
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
-from rocketfleet.client.requests import broker_offsets
+from rocketfleet.client.requests import broker_admin, broker_offsets
+from rocketfleet.consumer.handover import roster
+from rocketfleet.consumer.offset_storage.beginning import uptime
 from rocketfleet.demo.verdict import read_record
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.codes import ResponseCode
@@ -41,6 +43,8 @@ _PATIENCE = 40.0
 _BACKLOG = 10  # messages in each queue when the script begins
 _EVERY = 0.1  # seconds between two more
 _LINGER = 0.5  # seconds after the last action: had something wrong been begun, it would show
+_LINGER_AFTER_RESTART = 3.0  # whoever is back at a broker that has restarted waits before it asks for anything new
+_FILLED = 0.2  # seconds in which what was sent is pulled
 
 
 class Actor:
@@ -104,7 +108,16 @@ class Actor:
 class Stage:
     """Use as `async with Stage(...)`, then `play`."""
 
-    def __init__(self, cluster: Cluster, schedule: Schedule, directory: Path, lives: float) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        schedule: Schedule,
+        directory: Path,
+        *,
+        mutant: str = "",
+        patience: float = _PATIENCE,
+    ) -> None:
+        lives = schedule.lives
         self._cluster = cluster
         self._schedule = schedule
         self._directory = directory
@@ -118,6 +131,7 @@ class Stage:
             "mode": schedule.mode,
             "lock_lives": lives,
             "where": "LastOffset" if schedule.fresh else "FirstOffset",
+            "mutant": mutant,
         }
         self.actors: dict[str, Actor] = {}
         self.history = History(lives)
@@ -127,6 +141,7 @@ class Stage:
         self._done_at = 0.0  # when something was last done to somebody
         self._tasks: list[asyncio.Task[None]] = []
         self._at = ""
+        self._patience = patience
         self._numbers = itertools.count()
         self._client = Client(ClientConfig(cluster.name_server, timeout=10.0))
         self._producer = Producer(self._client, f"{self._group}-traffic")
@@ -167,9 +182,12 @@ class Stage:
         """Carry the whole script out, and what follows."""
         schedule = self._schedule
         await self._until(lambda: all(self._has(actor, "warm") for actor in self.actors.values()), "all are warm")
+        if not schedule.restarted and any(action.do in ("join", "again") for action in schedule.actions):
+            await self._until(self._is_old, "the broker has been up for long")
         if schedule.fresh:
             for queue in self._queues:
                 await self._send(queue)
+            self.history.old = 1
         else:
             for name in schedule.running:
                 self.actors[name].go()
@@ -187,14 +205,16 @@ class Stage:
             self._began.append(time.monotonic())
             await getattr(self, f"_{action.do}")(action)
         self._at = "the end"
-        await asyncio.sleep(_LINGER)
+        restarted = bool(self.history.times_of("restart"))
+        await asyncio.sleep(_LINGER_AFTER_RESTART if restarted else _LINGER)
         await self._calm()
-        return await self._written_down()
+        return self.so_far()
 
     async def _begin_traffic(self) -> None:
         if not self._schedule.fresh:
             for queue in self._queues * _BACKLOG:
                 await self._send(queue)
+            await asyncio.sleep(_FILLED)
             self._tasks.append(asyncio.create_task(self._traffic()))
         self._tasks.append(asyncio.create_task(self._look_at_offsets()))
 
@@ -242,8 +262,7 @@ class Stage:
             actor.gate.write_text(str(actor.finished()))
         elif action.request not in actor.rules:
             rules = actor.rules[action.request] = []
-            for proxy in actor.network.brokers:
-                rules.append((proxy, proxy.add(_holding(action.request))))
+            rules += [(proxy, proxy.add(_holding(action.request))) for proxy in actor.network.brokers]
 
     async def _release(self, action: Action) -> None:
         actor = self.actors[action.member]
@@ -434,7 +453,7 @@ class Stage:
         async def committed() -> bool:
             return [await self._stored(queue) for queue in self._queues] == ends
 
-        await until(committed, "all is committed", _PATIENCE, every=0.05, report=self.describe)
+        await until(committed, "all is committed", self._patience, every=0.05, report=self.describe)
         for actor in self.actors.values():
             if actor.alive:
                 actor.send(signal.SIGTERM)
@@ -467,7 +486,8 @@ class Stage:
             ]
         return handled
 
-    async def _written_down(self) -> History:
+    def so_far(self) -> History:
+        """What is known now."""
         by_client_id = {actor.client_id: name for name, actor in self.actors.items()}
         self.history.handled = self._handled()
         self.history.seen = [
@@ -475,6 +495,11 @@ class Stage:
             for name, passage in self._passages
         ]
         return self.history
+
+    async def _is_old(self) -> bool:
+        """Whether a newcomer at this broker has nobody to wait for."""
+        info = await broker_admin.runtime_info(self._client.remoting, self._address)
+        return (uptime(info) or 0.0) > roster.REJOIN_SECONDS
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
@@ -492,7 +517,8 @@ class Stage:
 
     async def _until(self, condition: Any, what: str) -> None:
         try:
-            await until(condition, what, _PATIENCE, every=0.005)
+            within = self._patience if self._began else _PATIENCE
+            await until(condition, what, within, every=0.005, ignoring=(RocketMQError,))
         except TookTooLongError as error:
             raise TookTooLongError(f"{error}\nat {self._at}\n{self.describe()}") from None
 
