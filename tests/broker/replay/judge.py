@@ -1,4 +1,4 @@
-"""Whether what was seen of a replay is what the model allows. Pure: what passed the proxies and what handlers wrote down.
+"""Whether what was seen of a replay is what the model allows: what passed the proxies, and what handlers wrote. Pure.
 
 A broker does not tell who holds a lock, but all requests for locks pass the proxies, and so do the answers. Between
 being forwarded and being answered a request is handled, nobody knows when. So a member holds a lock *for certain* from
@@ -12,6 +12,7 @@ outside.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tests.broker.replay.script import COMMIT, RELEASE, UNLOCK, Prediction
 
@@ -141,7 +142,7 @@ def _gone_back(history: History) -> Iterator[str]:
     late = {one.member for one in history.done if one.do == "aside"}
     for queue in sorted({queue for _, queue, _ in history.stored}):
         looks = [(time, offset) for time, one, offset in history.stored if one == queue]
-        for (before, high), (after, low) in zip(looks, looks[1:], strict=False):
+        for (before, high), (after, low) in pairwise(looks):
             forgotten = any(before - 1.0 <= time <= after for time in _forgotten(history, queue))
             if low < high and not forgotten and not late:
                 yield f"q{queue}'s offset goes back from {high} to {low}"
@@ -171,7 +172,8 @@ def _done_before(history: History) -> Iterator[str]:
             if other.offset > one.offset and other.answered < one.begin - _WRITTEN:
                 since = (time for time in _forgotten(history, one.queue) if (other.forwarded or 0.0) - 1.0 <= time)
                 if not any(time <= one.begin for time in since):
-                    yield f"{one.offset} of q{one.queue} is begun by {one.member}, though the group is at {other.offset}"
+                    at = f"{one.offset} of q{one.queue}"
+                    yield f"{at} is begun by {one.member}, though the group is at {other.offset}"
                     break
 
 
@@ -189,7 +191,8 @@ def _overlaps(history: History) -> Iterator[str]:
                 if one.end is not None and one.end <= other.begin:
                     continue
                 if not _in_doubt(history, one.member, one.begin, other.begin):
-                    yield f"{other.offset} of q{one.queue} is begun by {other.member} while {one.member} has {one.offset}"
+                    at = f"{other.offset} of q{one.queue}"
+                    yield f"{at} is begun by {other.member} while {one.member} has {one.offset}"
 
 
 def _in_doubt(history: History, member: str, begin: float, end: float) -> bool:
@@ -213,7 +216,7 @@ def _robbed(history: History) -> Iterator[str]:
     for queue in sorted({queue for one in history.seen for queue in one.granted}):
         grants = [one for one in history.seen if queue in one.granted]
         grants.sort(key=lambda one: one.forwarded or 0.0)
-        for before, after in zip(grants, grants[1:], strict=False):
+        for before, after in pairwise(grants):
             if before.member == after.member:
                 continue
             given = any(
@@ -241,7 +244,8 @@ def _undone(history: History) -> Iterator[str]:
             again = {one.offset for one in history.handled if one.queue == rewind.queue and one.begin > rewind.begin}
             before = {one.offset for one in history.handled if one.queue == rewind.queue and one.begin <= rewind.begin}
             if missing := sorted(offset for offset in before - again if offset >= rewind.offset):
-                yield f"q{rewind.queue} was rewound to {rewind.offset}, and {_some(map(str, missing))} did not come again"
+                those = _some(map(str, missing))
+                yield f"q{rewind.queue} was rewound to {rewind.offset}, and {those} did not come again"
 
 
 def _some(these: Iterable[str]) -> str:

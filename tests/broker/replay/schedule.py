@@ -46,9 +46,12 @@ class Schedule(NamedTuple):
 def read(path: Path) -> Schedule:
     plain = json.loads(path.read_text())
     lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
-    prediction = {name: tuple(one) if isinstance(one, list) else one for name, one in plain["prediction"].items()}
+    predicted: dict[str, Any] = plain["prediction"]
+    prediction = Prediction(
+        **{**predicted, "owners": tuple(predicted["owners"]), "present": tuple(predicted["present"])}
+    )
     actions = tuple(Action(**action) for action in plain["actions"])
-    return Schedule(**{**plain, **lists, "actions": actions, "prediction": Prediction(**prediction)})
+    return Schedule(**{**plain, **lists, "actions": actions, "prediction": prediction})
 
 
 def kept() -> list[Schedule]:

@@ -2,12 +2,12 @@
 
 Theory. A way is a list of moves, one after the other. In the real world three sorts of them are left:
 
-- What is done to members and brokers (a cut, a freeze, a restart, a join) the replay does. `DONE` has these.
+- What is done to members and brokers (a cut, a freeze, a restart, a join) the replay does. `_DONE` has these.
 - What a member does and others can see is a request (`REQUESTS`). The member sends it by itself, and rarely in the
-  order of the way; but each member reaches the brokers through a proxy of ours. What could have been done earlier on the
-  way and was not is *held* there: from the move that makes it possible to the move that is it. A move whose time has
-  come is let through and *expected*: the script goes on when the broker has answered. What a handler does is held back
-  by its gate.
+  order of the way; but each member reaches the brokers through a proxy of ours. What could have been done earlier on
+  the way and was not is *held* there: from the move that makes it possible to the move that is it. A move whose time
+  has come is let through and *expected*: the script goes on when the broker has answered. What a handler does is held
+  back by its gate.
 - All else (noticing, settling, a flush to disk) happens inside, by itself: it is left out, and counted.
 
 Time. A tick of the model has no fixed length: durations are shortened there so that only their order is kept. So
@@ -186,7 +186,7 @@ class _Held(NamedTuple):
 def _merged(held: Iterable[_Held], handled: Iterable[tuple[_Said, int]]) -> list[_Held]:
     """A release that could have been decided on, and then is on its way, is held all the time until it is handled.
 
-    Whether it is decided on by a survivor or by one that is refused cannot be seen: if both are, they are held together.
+    Whether a survivor has decided on it or one that is refused cannot be seen: if both have, they are held together.
     """
     merged: list[_Held] = []
     for one in sorted(held):
@@ -317,7 +317,7 @@ class _Writing:
             self._do(done, label, step)
         elif label.endswith("leaves"):
             self.actions.append(Action("gone", label[:2], move=label))
-        elif _INSIDE.match(label) or (said is None and " asks b" in label):
+        elif _INSIDE.match(label) or " asks b" in label:
             self.skipped.append(label)
         else:
             raise UntranslatableError(label)
