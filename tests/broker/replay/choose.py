@@ -4,15 +4,16 @@ Of each mutant that breaks a promise of safety, the shortest way to where it is 
 scenarios in which several things go wrong. What needs another fleet than one broker is left out, with the reason.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from tests.broker.replay.schedule import DIRECTORY, Schedule
 from tests.broker.replay.script import UntranslatableError, translate
 from tests.unit.protocol.explore import STUCK
 from tests.unit.protocol.model import NONE
-from tests.unit.protocol.mutants import MUTANTS
+from tests.unit.protocol.mutants import MUTANTS, Mutant
 from tests.unit.protocol.paths import TICK, Way, nearest, rarest_way, wrong_way
-from tests.unit.protocol.scenarios import scenario
+from tests.unit.protocol.scenarios import Scenario, scenario
 
 USUAL_LIVES = 60.0
 SHORT_LIVES = 6.0
@@ -35,16 +36,23 @@ LEFT_OUT = {
 }
 
 
-def choose() -> Iterator[Schedule]:
-    """All schedules, found anew."""
+def sources() -> Iterator[tuple[str, Callable[[], Schedule]]]:
+    """The name of each schedule, and how it is found anew."""
     for mutant in MUTANTS:
-        if mutant.found == STUCK or mutant.name in LEFT_OUT:
-            continue
-        wrong = wrong_way(mutant)
-        sound = mutant.scenario._replace(times=scenario(mutant.scenario.name).times)
-        yield _schedule(mutant.name, nearest(sound, wrong.trace), mutant.name, wrong.what)
+        if mutant.found != STUCK and mutant.name not in LEFT_OUT:
+            yield mutant.name, partial(_of_mutant, mutant)
     for name in RARE:
-        yield _schedule(f"rare, {name}", nearest(scenario(name), rarest_way(scenario(name))))
+        yield f"rare, {name}", partial(_of_scenario, scenario(name))
+
+
+def _of_mutant(mutant: Mutant) -> Schedule:
+    wrong = wrong_way(mutant)
+    sound = mutant.scenario._replace(times=scenario(mutant.scenario.name).times)
+    return _schedule(mutant.name, nearest(sound, wrong.trace), mutant.name, wrong.what)
+
+
+def _of_scenario(one: Scenario) -> Schedule:
+    return _schedule(f"rare, {one.name}", nearest(one, rarest_way(one)))
 
 
 def _schedule(name: str, way: Way, mutant: str = "", found: str = "") -> Schedule:
@@ -88,7 +96,8 @@ def main() -> None:
     for path in DIRECTORY.glob("*.json"):
         path.unlink()
     DIRECTORY.mkdir(exist_ok=True)
-    for schedule in choose():
+    for _, find in sources():
+        schedule = find()
         schedule.file.write_text(schedule.written())
         print(f"{len(schedule.actions):3} actions, {len(schedule.skipped)} moves by themselves: {schedule.name}")
 

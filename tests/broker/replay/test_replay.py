@@ -33,7 +33,6 @@ BROKEN = {
     "the stored offset is not read after a doubt": "though the group is at",
     "a member has departed when it is not listed": "is taken from",
     "nobody is awaited after an interruption": "is taken from",
-    "a newcomer believes the list of a young broker": "is taken from",
     "a group that is new is taken for one that others began": "history",
 }
 """Mutants that real members can be made of, and part of what is found.

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.broker.replay import choose
-from tests.broker.replay.schedule import DIRECTORY, Schedule, kept, read
+from tests.broker.replay.schedule import kept, read
 from tests.broker.replay.script import COMMIT, LOCK, LOOK, RELEASE, RENEW, Action, seconds_of, translate
 from tests.unit.protocol.explore import STUCK
 from tests.unit.protocol.mutants import MUTANTS
@@ -12,21 +12,18 @@ from tests.unit.protocol.scenarios import scenario
 from rocketfleet.consumer.handover.ownership import CONFIRM_APART, lease_until
 from rocketfleet.consumer.handover.roster import GRACE_SECONDS
 
-
-@pytest.fixture(scope="module")
-def found() -> dict[str, Schedule]:
-    return {one.file.name: one for one in choose.choose()}
+SOURCES = dict(choose.sources())
 
 
-def test_they_are_fresh(found: dict[str, Schedule]) -> None:
-    written = {path.name: path.read_text() for path in DIRECTORY.glob("*.json")}
-    again = "run `python -m tests.broker.replay.choose`"
-    assert written.keys() == found.keys(), again
-    assert [name for name, one in found.items() if written[name] != one.written()] == [], again
+@pytest.mark.parametrize("name", SOURCES)
+def test_it_is_fresh(name: str) -> None:
+    found = SOURCES[name]()
+    assert found.file.read_text() == found.written(), "run `python -m tests.broker.replay.choose`"
+    assert read(found.file) == found
 
 
-def test_they_are_read_as_they_were_written(found: dict[str, Schedule]) -> None:
-    assert {one.file.name: one for one in map(read, DIRECTORY.glob("*.json"))} == found
+def test_none_is_left_over() -> None:
+    assert sorted(one.name for one in kept()) == sorted(SOURCES)
 
 
 def test_every_mutant_that_is_unsafe_is_replayed_or_left_out_for_a_reason() -> None:
@@ -37,7 +34,7 @@ def test_every_mutant_that_is_unsafe_is_replayed_or_left_out_for_a_reason() -> N
 def test_every_rule_and_every_rare_scenario_is_replayed() -> None:
     rules = {mutant.name: mutant.rule for mutant in MUTANTS}
     assert {rules[one.mutant] for one in kept() if one.mutant} == {0, 1, 2, 3, 4, 5}
-    assert [one.scenario for one in kept() if not one.mutant] == sorted(choose.RARE)
+    assert {one.scenario for one in kept() if not one.mutant} == set(choose.RARE)
 
 
 def test_the_unbroken_protocol_refuses_what_the_broken_one_does() -> None:
