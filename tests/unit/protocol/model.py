@@ -455,9 +455,13 @@ class Model:
 
     # -- what can happen ----------------------------------------------------------------------------------------------
 
+    def possible(self, world: World) -> list[Move]:
+        """All that could be done in a world, also what waits while something is urgent; without the tick."""
+        return [move for move in self._all(world) if move.world is not world and move.world != world]
+
     def moves(self, world: World) -> list[Move]:
         """Everything that can happen next; a tick only if nothing is urgent."""
-        found = [move for move in self._all(world) if move.world is not world and move.world != world]
+        found = self.possible(world)
         if any(move.when == URGENT for move in found):
             return [move for move in found if move.when != QUIET]
         return [*found, Move("tick", FREE, self.tick(world))]
