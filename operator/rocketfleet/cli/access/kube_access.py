@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from rocketfleet.api.names import API_VERSION, GROUP_LABEL, PLURAL
+from rocketfleet.cli.access.connection import local_instead
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -234,8 +235,9 @@ async def _configure(configuration: Any, options: KubeOptions) -> tuple[bool, st
     config: Any = kube_config
     given = options.kubeconfig or os.environ.get("KUBECONFIG")
     default = Path.home() / ".kube" / "config"
+    missing = not given and not default.exists()
     try:
-        if not given and options.context is None and not default.exists() and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        if missing and options.context is None and os.environ.get("KUBERNETES_SERVICE_HOST"):
             config.load_incluster_config(client_configuration=configuration)
             return True, _read(SERVICE_ACCOUNT / "namespace")
         loader = await config.load_kube_config(
@@ -243,9 +245,10 @@ async def _configure(configuration: Any, options: KubeOptions) -> tuple[bool, st
             persist_config=False,
         )  # fmt: skip
     except (config.ConfigException, yaml.YAMLError, OSError) as error:
+        why = f"there is no {default}, and KUBECONFIG is not set" if missing else error
         raise click.ClickException(
-            f"cannot reach a Kubernetes cluster: {error}. Give --kubeconfig or --context; or, for what needs no "
-            "cluster, -f with a manifest, or --name-server with the group's name"
+            f"cannot reach a Kubernetes cluster: {why}. Give --kubeconfig or --context; or, for what needs no "
+            f"cluster, -f with a manifest, or --name-server with the group's name{local_instead(())}"
         ) from error
     context = loader.current_context or {}
     return False, (context.get("context") or {}).get("namespace")
