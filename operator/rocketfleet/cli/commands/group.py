@@ -145,6 +145,7 @@ async def status(connection: Connection, output: OutputFormat, name: str) -> int
         "members": len(members),
         "lag": seen.total["lag"],
         "retry_lag": seen.retry_total["lag"],
+        "dead_letters": seen.dead_letters,
     }
     if output == "json":
         show_json({**facts, "members": members, "queues": rows})
