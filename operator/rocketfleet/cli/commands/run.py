@@ -81,6 +81,8 @@ async def _run(paths: Sequence[Path], state_dir: Path, screen: Screen) -> int:
             for _, name in local.left_over(wish):
                 screen.say(f"{name} ran here before and is in no manifest now: it is drained and removed")
             local.apply(wish)
+            if not wish.groups:
+                screen.say(f"no ConsumerGroup in {', '.join(map(str, paths))} yet: waiting for one")
             for key in wish.groups:
                 screen.say(f"logs of {key[1]}: {local.logs(key)}")
             return await _until_stopped(local, files, screen)
