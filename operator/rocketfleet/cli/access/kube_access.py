@@ -227,6 +227,13 @@ def _path(api: str, plural: str, namespace: str | None, name: str = "") -> str:
     return path_of(api, plural, namespace, name)
 
 
+def _no_cluster(why: str) -> click.ClickException:
+    return click.ClickException(
+        f"cannot reach a Kubernetes cluster: {why}. Give --kubeconfig or --context; or, for what needs no cluster, "
+        f"-f with a manifest, or --name-server with the group's name{local_instead(())}"
+    )
+
+
 async def _configure(configuration: Any, options: KubeOptions) -> tuple[bool, str | None]:
     """Fill the client's settings in; whether we are in a pod, and the namespace that goes without saying."""
     import yaml
@@ -240,16 +247,14 @@ async def _configure(configuration: Any, options: KubeOptions) -> tuple[bool, st
         if missing and options.context is None and os.environ.get("KUBERNETES_SERVICE_HOST"):
             config.load_incluster_config(client_configuration=configuration)
             return True, _read(SERVICE_ACCOUNT / "namespace")
+        if missing:  # the library would say so in words of its own, and log a line beside them
+            raise _no_cluster(f"there is no {default}, and KUBECONFIG is not set")
         loader = await config.load_kube_config(
             config_file=str(given or default), context=options.context, client_configuration=configuration,
             persist_config=False,
         )  # fmt: skip
     except (config.ConfigException, yaml.YAMLError, OSError) as error:
-        why = f"there is no {default}, and KUBECONFIG is not set" if missing else error
-        raise click.ClickException(
-            f"cannot reach a Kubernetes cluster: {why}. Give --kubeconfig or --context; or, for what needs no "
-            f"cluster, -f with a manifest, or --name-server with the group's name{local_instead(())}"
-        ) from error
+        raise _no_cluster(str(error)) from error
     context = loader.current_context or {}
     return False, (context.get("context") or {}).get("namespace")
 
