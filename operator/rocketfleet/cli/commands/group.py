@@ -207,7 +207,8 @@ async def delete(
             )
         offsets_too = remove_offsets or remove_topics
         left = await leftovers(client, name, masters)
-        click.echo(removal(name, left, offsets_too=offsets_too, topics_too=remove_topics), err=True)
+        preview = removal(name, left, offsets_too=offsets_too, topics_too=remove_topics)
+        click.echo(f"{'' if yes else 'if you confirm: '}{preview}", err=True)
         if not yes:
             click.confirm(f"Delete group {name}?", abort=True, err=True)
         done = await admin.delete_group(client, name, cluster, remove_offsets=offsets_too, remove_topics=remove_topics)
