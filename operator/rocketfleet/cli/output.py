@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rocketfleet.cli.access.connection import DEFAULT_NAME_SERVER
+from rocketfleet.cli.access.connection import DEFAULT_NAME_SERVER, local_instead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -123,8 +123,8 @@ def errors_as_sentences() -> Iterator[None]:
     try:
         yield
     except ConnectError as error:
-        hint = ""
-        if error.peer == DEFAULT_NAME_SERVER:
+        hint = local_instead((error.peer,))
+        if not hint and error.peer == DEFAULT_NAME_SERVER:
             hint = "; --name-server says where another one is, `rocketfleet broker start` runs one here"
         raise click.ClickException(f"cannot connect to {error.peer}: {error.reason}{hint}") from error
     except (RocketMQError, WireError, DevBrokerError) as error:

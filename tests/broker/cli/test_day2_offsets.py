@@ -250,6 +250,8 @@ async def test_there_and_back_by_a_snapshot(mine: Group, tmp_path: Path) -> None
     kept = await mine.run("snapshot-offsets", "-o", str(path))
     assert kept.returncode == 1
     assert "is there already" in kept.stderr
+    habit = await mine.run("snapshot-offsets", "-o", "json")  # as every other command has it
+    assert json.loads(habit.stdout)["offsets"] == content["offsets"]
 
     await mine.answer("reset-offsets", "--to", "latest", "--yes")
     assert await mine.offsets() == [10, 7, 3, 0]

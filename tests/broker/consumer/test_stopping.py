@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
+import pytest
 from tests.broker.consumer.scene import Got, Scene, of_topic, until
 
 from rocketfleet.consumer.shutdown import Phase
@@ -72,6 +73,31 @@ async def test_asked_again_it_waits_no_longer(scene: Scene, make_topic: Topics, 
     await first
     assert (final.offset, final.confirmed, final.unfinished) == (0, True, 1)
     handler.let_go.set()
+
+
+@pytest.mark.parametrize("hurried", [False, True])
+async def test_a_coroutine_that_is_cut_short_is_no_handler_that_finished(
+    scene: Scene, make_topic: Topics, group: str, hurried: bool
+) -> None:
+    """It is cancelled at the end, and then nothing of its queue is in anybody's hands any more."""
+    topic = make_topic(queues=1)
+    entered: list[int] = []
+
+    async def handle(message: ReceivedMessage) -> None:
+        entered.append(message.queue_offset)
+        await asyncio.Event().wait()
+
+    await scene.fill(topic, 0, 5)
+    member = await scene.member(
+        group, topic, handle, consume_thread_min=3, consume_thread_max=3, drain_timeout=3600.0 if hurried else 0.1
+    )
+    await until(lambda: len(entered) == 3)
+    stopping = asyncio.create_task(member.stop())
+    await until(lambda: member.phase is Phase.DRAINING)
+    if hurried:
+        await member.stop()
+    final = (await stopping)[MessageQueue(topic, "broker-a", 0)]
+    assert (final.offset, final.confirmed, final.unfinished) == (0, True, 3)
 
 
 async def test_the_others_take_over_without_waiting_for_their_timers(scene: Scene, topic: str, group: str) -> None:

@@ -18,12 +18,12 @@ from tests.broker.replay.judge import Seen
 from tests.broker.replay.proxy import Passage, Proxy
 from tests.broker.replay.script import BEAT, CLAIM, COMMIT, LOCK, LOOK, MARK, PULL, READ, RELEASE, RENEW, UNLOCK
 
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.wire import fastjson
 from rocketfleet.wire.bodies import LockBatchRequest, LockBatchResponse, UnlockBatchRequest
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command, encode
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 _FIRST_MARK = 1 << 30
 _BY_CODE = {

@@ -260,7 +260,9 @@ def test_what_the_api_refuses_is_said_in_its_words(api: FakeApi) -> None:
     assert "Unauthorized: log in, then try again" in run("status", code=1).stderr
 
 
-def test_no_api_and_no_kubeconfig_are_sentences(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_api_and_no_kubeconfig_are_sentences(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     config = json.loads(Path(tmp_path / "kubeconfig").read_text())
     config["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
     (tmp_path / "dead").write_text(json.dumps(config))
@@ -270,6 +272,15 @@ def test_no_api_and_no_kubeconfig_are_sentences(api: FakeApi, tmp_path: Path, mo
     )
     assert "cannot reach a Kubernetes cluster" in run("status", "--context", "nowhere", code=1).stderr
     assert "cannot reach a Kubernetes cluster" in run("status", "--kubeconfig", str(tmp_path / "none"), code=1).stderr
+    monkeypatch.delenv("KUBECONFIG")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(kube_access, "local_instead", lambda _asked: "; there is one at 127.0.0.1:7001")
+    caplog.clear()
+    said = run("status", code=1).stderr
+    assert not caplog.records  # nor does the library say anything beside it
+    assert f"there is no {tmp_path}/home/.kube/config, and KUBECONFIG is not set" in said
+    assert said.endswith("the group's name; there is one at 127.0.0.1:7001\n")
+    assert said.count("\n") == 1
 
 
 def test_in_a_pod_the_service_account_is_used(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

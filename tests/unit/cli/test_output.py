@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from datetime import datetime
+from pathlib import Path
 
 import click
 import pytest
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rocketfleet.cli import output
 from rocketfleet.cli.output import asynchronous, cell, details, moment, show_rows, table, width
 from rocketfleet.client.errors import ConnectError, NoRoute
 
@@ -114,12 +116,16 @@ def test_what_a_user_can_act_on_is_a_sentence() -> None:
     assert result.stderr == "Error: Permission denied: /x\n"
 
 
-def test_the_default_name_server_comes_with_a_hint() -> None:
+def test_the_default_name_server_comes_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # no broker of this directory's own
     result = CliRunner().invoke(command(ConnectError("127.0.0.1:9876", "Connection refused", 0.1)))
     assert "cannot connect to 127.0.0.1:9876: Connection refused; --name-server says" in result.stderr
     assert "`rocketfleet broker start`" in result.stderr
     result = CliRunner().invoke(command(ConnectError("10.0.0.1:9876", "Connection refused", 0.1)))
     assert result.stderr == "Error: cannot connect to 10.0.0.1:9876: Connection refused\n"
+    monkeypatch.setattr(output, "local_instead", lambda _asked: "; there is one at 127.0.0.1:7001")
+    result = CliRunner().invoke(command(ConnectError("127.0.0.1:9876", "Connection refused", 0.1)))
+    assert result.stderr.endswith("Connection refused; there is one at 127.0.0.1:7001\n")
 
 
 @pytest.mark.parametrize("code", [0, 1, 130])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rocketfleet.client.transport.address import parse
 from rocketfleet.client.variables import (
     ACCESS_KEY_VARIABLE,
     KEY_PASSWORD_VARIABLE,
@@ -26,7 +27,7 @@ from rocketfleet.client.variables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rocketfleet.client.config import ClientConfig, TlsConfig
     from rocketfleet.wire.acl import Credentials
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 DEFAULT_NAME_SERVER = "127.0.0.1:9876"
+_THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
 LOCAL_BROKER_DIRECTORY = Path(".rocketfleet/broker")
 TIMEOUT_VARIABLE = "ROCKETFLEET_TIMEOUT"
 
@@ -154,6 +156,20 @@ def local_broker(directory: Path) -> LocalBroker | None:
         )
     credentials = None if admin is None else Credentials(admin.access_key, admin.secret_key)
     return LocalBroker(f"{LOOPBACK}:{found.ports[NAME_SERVER]}", credentials, tls)
+
+
+def local_instead(asked: Iterable[str], directory: Path | None = None) -> str:
+    """Advice for when none of these name servers can be reached: where this directory's own is, or nothing.
+
+    `rocketfleet broker start` takes free ports, while examples have 9876. An address elsewhere was meant as it is.
+    """
+    asked = tuple(asked)
+    if any(parse(address).host not in _THIS_MACHINE for address in asked):
+        return ""
+    found = local_broker(Path.cwd() if directory is None else directory)
+    if found is None or found.name_server in asked:
+        return ""
+    return f"; the name server that `rocketfleet broker start` runs for this directory is {found.name_server}"
 
 
 def connection_options(command: F) -> F:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rocketfleet.cli.access.connection import TIMEOUT_VARIABLE, Connection, LocalBroker, local_broker
+from rocketfleet.cli.access.connection import TIMEOUT_VARIABLE, Connection, LocalBroker, local_broker, local_instead
 from rocketfleet.cli.access.in_cluster_command import ACCOUNT, IMAGE, arguments_of, inside_the_cluster, run_in
 from rocketfleet.cli.access.kube_access import KubeAccess, KubeOptions, Missing, kube_options, open_cluster
 from rocketfleet.cli.access.manifest_file import Secrets, read_file, read_group
@@ -174,6 +174,8 @@ async def open_group(access: GroupAccess, name: str | None) -> AsyncIterator[Ope
         except RocketMQError as error:
             outside = kube is not None and not kube.in_cluster and unreachable(error)
             advice = _advice(group) if group is not None and outside else ""
+            if kube is None and unreachable(error):
+                advice = local_instead(config.name_servers)
             raise click.ClickException(f"{error}{advice}") from error
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from rocketfleet.api.names import API_VERSION, GROUP_LABEL, PLURAL
+from rocketfleet.cli.access.connection import local_instead
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -226,6 +227,13 @@ def _path(api: str, plural: str, namespace: str | None, name: str = "") -> str:
     return path_of(api, plural, namespace, name)
 
 
+def _no_cluster(why: str) -> click.ClickException:
+    return click.ClickException(
+        f"cannot reach a Kubernetes cluster: {why}. Give --kubeconfig or --context; or, for what needs no cluster, "
+        f"-f with a manifest, or --name-server with the group's name{local_instead(())}"
+    )
+
+
 async def _configure(configuration: Any, options: KubeOptions) -> tuple[bool, str | None]:
     """Fill the client's settings in; whether we are in a pod, and the namespace that goes without saying."""
     import yaml
@@ -234,19 +242,19 @@ async def _configure(configuration: Any, options: KubeOptions) -> tuple[bool, st
     config: Any = kube_config
     given = options.kubeconfig or os.environ.get("KUBECONFIG")
     default = Path.home() / ".kube" / "config"
+    missing = not given and not default.exists()
     try:
-        if not given and options.context is None and not default.exists() and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        if missing and options.context is None and os.environ.get("KUBERNETES_SERVICE_HOST"):
             config.load_incluster_config(client_configuration=configuration)
             return True, _read(SERVICE_ACCOUNT / "namespace")
+        if missing:  # the library would say so in words of its own, and log a line beside them
+            raise _no_cluster(f"there is no {default}, and KUBECONFIG is not set")
         loader = await config.load_kube_config(
             config_file=str(given or default), context=options.context, client_configuration=configuration,
             persist_config=False,
         )  # fmt: skip
     except (config.ConfigException, yaml.YAMLError, OSError) as error:
-        raise click.ClickException(
-            f"cannot reach a Kubernetes cluster: {error}. Give --kubeconfig or --context; or, for what needs no "
-            "cluster, -f with a manifest, or --name-server with the group's name"
-        ) from error
+        raise _no_cluster(str(error)) from error
     context = loader.current_context or {}
     return False, (context.get("context") or {}).get("namespace")
 

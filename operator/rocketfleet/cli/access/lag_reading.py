@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupRows:
-    """A group's lag: its own queues, those of its retries, the sums of both, and who did not answer."""
+    """A group's lag: its own queues, those of its retries, the sums of both, and who did not answer. Dead letters are
+    counted only; None: not known.
+    """
 
     own: list[LagRow]
     retry: list[LagRow]
     total: LagTotal
     retry_total: LagTotal
     errors: dict[str, RocketMQError]
+    dead_letters: int | None = None
 
     @property
     def rows(self) -> list[LagRow]:
@@ -64,4 +67,5 @@ async def read_lag(client: Client, group: ConsumerGroup, *, owners: bool = True)
         total_of(own, complete=seen.moment.messages is not None),
         total_of(retry, complete=seen.moment.retry is not None),
         errors,
+        seen.moment.dlq,
     )

@@ -145,6 +145,7 @@ async def status(connection: Connection, output: OutputFormat, name: str) -> int
         "members": len(members),
         "lag": seen.total["lag"],
         "retry_lag": seen.retry_total["lag"],
+        "dead_letters": seen.dead_letters,
     }
     if output == "json":
         show_json({**facts, "members": members, "queues": rows})
@@ -206,7 +207,8 @@ async def delete(
             )
         offsets_too = remove_offsets or remove_topics
         left = await leftovers(client, name, masters)
-        click.echo(removal(name, left, offsets_too=offsets_too, topics_too=remove_topics), err=True)
+        preview = removal(name, left, offsets_too=offsets_too, topics_too=remove_topics)
+        click.echo(f"{'' if yes else 'if you confirm: '}{preview}", err=True)
         if not yes:
             click.confirm(f"Delete group {name}?", abort=True, err=True)
         done = await admin.delete_group(client, name, cluster, remove_offsets=offsets_too, remove_topics=remove_topics)

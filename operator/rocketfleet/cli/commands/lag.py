@@ -86,11 +86,14 @@ def show_lag(output: OutputFormat, group: str, seen: GroupRows, told: Explanatio
     rows = seen.rows
     if output == "json":
         more = {} if told is None else {"explanation": told}
-        show_json({"group": group, "lag": seen.total, "retry": seen.retry_total, "queues": rows, **more})
+        show_json({"group": group, "lag": seen.total, "retry": seen.retry_total, "dead_letters": seen.dead_letters,
+                   "queues": rows, **more})  # fmt: skip
         return
     facts: dict[str, object] = {"group": group, "lag": total_text(seen.total)}
     if seen.retry:
         facts["due for retry"] = total_text(seen.retry_total)
+    if seen.dead_letters:
+        facts["dead letters"] = seen.dead_letters
     click.echo(details(facts))
     if told is not None:
         click.echo(f"\n{explained(told)}")

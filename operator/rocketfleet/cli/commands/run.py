@@ -6,20 +6,24 @@ import asyncio
 import logging
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rocketfleet.base.counting import counted
+from rocketfleet.cli.access.connection import local_instead
 from rocketfleet.cli.running.run_screen import Screen, wants_table
 from rocketfleet.cli.running.run_state import STATE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rocketfleet.api.consumer_group import ConsumerGroup
     from rocketfleet.controller.local.manifests import ManifestFiles
     from rocketfleet.controller.local.run import LocalRun
+    from rocketfleet.controller.planning.actions import Event
 
 FILE_SECONDS = 0.5
 SHOW_SECONDS = 0.5
@@ -72,11 +76,13 @@ async def _run(paths: Sequence[Path], state_dir: Path, screen: Screen) -> int:
     files.changed()
     try:
         wish = files.read()
-        async with LocalRun(state_dir, screen.event) as local:
+        async with LocalRun(state_dir, partial(_tell, screen)) as local:
             screen.logs = local.logs
             for _, name in local.left_over(wish):
                 screen.say(f"{name} ran here before and is in no manifest now: it is drained and removed")
             local.apply(wish)
+            if not wish.groups:
+                screen.say(f"no ConsumerGroup in {', '.join(map(str, paths))} yet: waiting for one")
             for key in wish.groups:
                 screen.say(f"logs of {key[1]}: {local.logs(key)}")
             return await _until_stopped(local, files, screen)
@@ -87,6 +93,16 @@ async def _run(paths: Sequence[Path], state_dir: Path, screen: Screen) -> int:
     except BackendError as error:
         click.echo(f"Error: {error}", err=True)
         return UNSAFE
+
+
+def _tell(screen: Screen, group: ConsumerGroup, event: Event) -> None:
+    from rocketfleet.controller.planning.actions import Reason
+
+    screen.event(group, event)
+    if event.reason is Reason.UNREACHABLE:
+        advice = local_instead(group.spec.cluster.name_servers).removeprefix("; ")
+        if advice:
+            screen.say(f"!   {advice}")
 
 
 async def _until_stopped(local: LocalRun, files: ManifestFiles, screen: Screen) -> int:

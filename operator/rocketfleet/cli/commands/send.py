@@ -112,7 +112,7 @@ Examples:
     "--delay-level",
     type=click.IntRange(1),
     metavar="N",
-    help="Deliver later: 1 is 1 s, 2 is 5 s, … as the broker has it.",
+    help="Deliver later: 1 is 1 s, 2 is 5 s, … as the broker has it; beyond its last level, that is taken.",
 )
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Send only N lines, or the same body N times.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N messages per second.")

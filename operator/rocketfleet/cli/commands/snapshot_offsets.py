@@ -16,6 +16,9 @@ from rocketfleet.cli.output import asynchronous
 from rocketfleet.group.at_brokers import GroupAtBrokers
 from rocketfleet.wire.enums import MessageModel
 
+STANDARD_OUTPUT = frozenset({"-", "json"})
+"""-o json is a habit from the other commands."""
+
 
 @click.command(
     "snapshot-offsets",
@@ -30,7 +33,7 @@ from rocketfleet.wire.enums import MessageModel
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where to. [default: standard output]",
+    help="Where to; json, as other commands have it, is standard output too. [default: standard output]",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @group_options
@@ -51,7 +54,7 @@ async def snapshot_offsets(access: GroupAccess, group: str | None, path: Path | 
         moment = time_text(time.time())
         reading = await read_all(place, await place.queues(retries=True))
         snapshot = offset_files.OffsetSnapshot(name, await place.clusters(), moment, reading.committed)
-    if path is None or str(path) == "-":
+    if path is None or str(path) in STANDARD_OUTPUT:
         click.echo(offset_files.encode(snapshot), nl=False)
     else:
         try:

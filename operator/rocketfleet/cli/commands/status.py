@@ -107,6 +107,7 @@ async def _at_broker(access: GroupAccess, name: str | None, output: OutputFormat
                 "queues": queues,
                 "lag": seen.total,
                 "retry": seen.retry_total,
+                "dead_letters": seen.dead_letters,
                 **more,
             }
         )
@@ -121,6 +122,7 @@ async def _at_broker(access: GroupAccess, name: str | None, output: OutputFormat
                     f"{shared} with several",
                     "lag": total_text(seen.total),
                     "due for retry": total_text(seen.retry_total) if seen.retry else None,
+                    **({"dead letters": seen.dead_letters} if seen.dead_letters else {}),
                 }
             )
         )

@@ -47,7 +47,8 @@ class Screen:
         self._started = time.monotonic()
         self._live: Live | None = None
         self._shown: dict[GroupKey, str] = {}  # the last line of each group
-        self._troubles: dict[GroupKey, str] = {}  # what was said last of a group that is not ready since
+        self._troubles: dict[GroupKey, str] = {}  # what keeps a group from being ready, as last seen
+        self._told: dict[GroupKey, set[str]] = {}  # the clauses of it that were said since it was ready
         self.logs: Callable[[GroupKey], Path] | None = None  # where a group's logs are
 
     def __enter__(self) -> Self:
@@ -92,10 +93,15 @@ class Screen:
     def _say_trouble(self, group: ConsumerGroup) -> None:
         if is_ready(group):
             self._troubles.pop(group.key, None)
+            self._told.pop(group.key, None)
         said = trouble_of(group)
-        if said is None or said == self._troubles.get(group.key):
+        if said is None:
             return
         self._troubles[group.key] = said
+        clauses, told = set(said.split("; ")), self._told.setdefault(group.key, set())
+        if clauses <= told:  # members that are tried again fail in turn, now one and now two of them
+            return
+        told |= clauses
         self.say(f"! {group.metadata.name}: {said}")
         failed = [member.pod for member in _members(group) if has_failed(member, said)]
         if self.logs is not None and failed:

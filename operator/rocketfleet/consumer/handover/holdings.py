@@ -154,6 +154,7 @@ class Holdings:
         self._table: dict[MessageQueue, Holding] = {}
         self._lanes_of: Counter[str] = Counter()  # how many queues of a topic have a window
         self._orphans: set[Lane] = set()
+        self._is_closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._strays: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Event] = set()  # of queues that wait for their handlers
@@ -473,7 +474,8 @@ class Holdings:
             if lane.window.idle:
                 self._orphans.discard(lane)
                 end = self.final.get(lane.queue)
-                if end is not None:  # too late to count, but nothing was cut short
+                # Once closed, coroutines are cancelled: those did not finish.
+                if end is not None and not self._is_closed:  # too late to count, but nothing was cut short
                     self.final[lane.queue] = replace(end, unfinished=0)
                 self.changed.set()
 
@@ -708,6 +710,7 @@ class Holdings:
 
     async def close(self) -> None:
         """End whatever still runs, without committing; unlocks under way are waited for."""
+        self._is_closed = True
         for lane in self._orphans:  # the offset is the new owner's business: nothing is said about it
             self.final.setdefault(lane.queue, FinalOffset(0, True, lane.window.unfinished))
         for holding in list(self._table.values()):

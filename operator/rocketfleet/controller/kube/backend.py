@@ -54,7 +54,7 @@ from rocketfleet.controller.rocketmq.fence import WriteGuard
 TOKEN_FRESH = 300.0  # seconds: the Secret is our own, and nobody else has a reason to change it
 TOKEN_BYTES = 32
 RETAIN = DeletionPolicy.RETAIN.value
-FINALIZER_TRIES = 4  # of a change to finalizers while others change the object too
+CONFLICT_TRIES = 4  # of a change, while others change the object too
 
 
 class KubeBackend:
@@ -185,7 +185,7 @@ class KubeBackend:
         one that ends meanwhile, for a reason of its own, would be taken for drained.
         """
         name = (group.metadata.namespace, pod.name)
-        for _ in range(FINALIZER_TRIES):
+        for _ in range(CONFLICT_TRIES):
             entry = self._view.pods.get(name)
             if entry is None or entry.uid != pod.uid:
                 return  # gone, or another has its name
@@ -237,7 +237,7 @@ class KubeBackend:
         has begun to run, and nobody has told us yet, is left to the next plan, which drains it.
         """
         name = (group.metadata.namespace, pod.name)
-        for _ in range(TRIES):
+        for _ in range(CONFLICT_TRIES):
             entry = self._view.pods.get(name)
             if entry is None or entry.uid != pod.uid:
                 return
@@ -313,7 +313,7 @@ class KubeBackend:
         path = path_of(API_VERSION, PLURAL, *group.key)
         entry = self._view.groups.get(group.key)
         raw: Mapping[str, Any] | None = None if entry is None else entry.value
-        for _ in range(FINALIZER_TRIES):
+        for _ in range(CONFLICT_TRIES):
             try:
                 if raw is None:
                     raw = await self._api.get(path)

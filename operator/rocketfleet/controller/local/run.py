@@ -59,6 +59,7 @@ class LocalRun:
         self._moved = asyncio.Event()
         self.stopping = False
         self.hurried = False
+        self._may_start = 0  # passes under way that began before the stop, and may start members yet
         self.unsafe = False  # whether a drain has failed
         self._timed_out = False  # whether one has run out of time
 
@@ -112,7 +113,7 @@ class LocalRun:
         self.backend.ended.clear()
         for key in self.backend.objects.keys:
             self.wake(key)
-        while any(True for _ in self.backend.members):
+        while self._may_start or any(True for _ in self.backend.members):
             self._moved.clear()
             await self._moved.wait()
         confirmed = all(words is not None and words.confirmed for words in self.backend.ended)
@@ -151,7 +152,15 @@ class LocalRun:
             if wanted is not None and not self.stopping:  # it was deleted, and is wanted again
                 self.backend.objects.put(*wanted)
             return None
-        again = await self.reconciler.reconcile(_suspended(held.group) if self.stopping else held.group)
+        if self.stopping:
+            again = await self.reconciler.reconcile(_suspended(held.group))
+        else:
+            self._may_start += 1
+            try:
+                again = await self.reconciler.reconcile(held.group)
+            finally:
+                self._may_start -= 1
+                self._moved.set()
         if self.hurried:
             self.backend.hurry()  # a drain that has only begun now is meant too
         return again

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from rocketfleet.base.processes import Identity, began
 from rocketfleet.cli.access import connection as module
-from rocketfleet.cli.access.connection import Connection, connection_options, local_broker
+from rocketfleet.cli.access.connection import Connection, connection_options, local_broker, local_instead
 from rocketfleet.client.config import ClientConfig, TlsConfig
 from rocketfleet.client.transport.keys import read_credentials
 from rocketfleet.devbroker import state
@@ -78,6 +78,14 @@ def test_a_local_broker_that_is_gone_does_not_count(tmp_path: Path) -> None:
     state.save(layout.state, remembered)
     assert local_broker(tmp_path) is None
     assert of(tmp_path).name_servers == ("127.0.0.1:9876",)
+
+
+def test_who_asked_in_vain_on_this_machine_is_told_of_the_local_broker(tmp_path: Path) -> None:
+    assert local_instead(["127.0.0.1:9876"], tmp_path) == ""
+    run_a_broker_in(tmp_path, 7001)
+    assert "127.0.0.1:7001" in local_instead(["127.0.0.1:9876", "localhost:9877"], tmp_path)
+    assert local_instead(["127.0.0.1:7001"], tmp_path) == ""  # it is the one that does not answer
+    assert local_instead(["127.0.0.1:9876", "rocketmq:9876"], tmp_path) == ""  # another cluster was meant
 
 
 def test_the_local_brokers_credentials_and_certificates_come_with_it(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`lag --explain`: from a status to what people read."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,14 @@ def test_programs_get_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert (told["state"], told["replicas"], told["changes"][0]["before"]) == ("STALLED", 4, 1)
     show_lag("json", "orders", NOTHING)
     assert "explanation" not in json.loads(capsys.readouterr().out)
+
+
+def test_dead_letters_are_counted_where_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:
+    for count, said in ((3, True), (0, False), (None, False)):
+        show_lag("table", "orders", replace(NOTHING, dead_letters=count))
+        assert ("dead letters  3\n" in capsys.readouterr().out) is said
+        show_lag("json", "orders", replace(NOTHING, dead_letters=count))
+        assert json.loads(capsys.readouterr().out)["dead_letters"] == count
 
 
 def test_without_a_cluster_or_a_run_it_says_what_is_missing(tmp_path: Path) -> None:

@@ -118,6 +118,19 @@ def test_a_member_that_cannot_start_is_said_once_with_its_log(capsys: pytest.Cap
     ]
 
 
+def test_members_that_fail_in_turn_are_said_once_each(capsys: pytest.CaptureFixture[str]) -> None:
+    with Screen(table=False) as screen:
+        for said in ("orders-0: code 2", "orders-0: code 2; orders-1: code 2", "orders-1: code 2", "orders-0: code 3"):
+            screen.show([group(unready(said))], {})
+            screen.show([group(unready("1 of 2 pods are ready.", "PodsNotReady"))], {})
+    lines = [line.split("s  ", 1)[1] for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if line.startswith("!")] == [
+        "! orders: orders-0: code 2",
+        "! orders: orders-0: code 2; orders-1: code 2",
+        "! orders: orders-0: code 3",
+    ]
+
+
 def test_a_member_that_cannot_start_is_failed_in_the_table() -> None:
     console = Console(width=100, force_terminal=False, record=True)
     with console.capture() as shown:

@@ -27,7 +27,7 @@ CLUSTER_WIDE = frozenset({"nodes", "namespaces"})
 GRACE = 30
 
 
-class Refused(Exception):  # noqa: N818 - an answer
+class Refused(Exception):
     """The API server says no."""
 
     def __init__(self, status: int, reason: str, message: str = "", retry_after: str | None = None) -> None:

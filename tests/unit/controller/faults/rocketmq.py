@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.client.transport.remoting import Remoting
 from rocketfleet.controller.rocketmq.fence import READS
 from rocketfleet.wire.bodies import (
@@ -35,6 +34,7 @@ from rocketfleet.wire.bodies import (
 from rocketfleet.wire.codes import RequestCode, ResponseCode
 from rocketfleet.wire.command import Command, reply_to
 from rocketfleet.wire.queue import MessageQueue
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 NAME_SERVER = "namesrv.example:9876"
 BROKERS = {"broker-a": "10.1.0.1:10911", "broker-b": "10.1.0.2:10911"}

@@ -17,8 +17,8 @@ from tests.unit.controller.faults.virtual_time import run
 from tests.unit.controller.faults.world import BEGINS, World, now
 from tests.unit.controller.kube_objects import manifest
 
-from rocketfleet.client.routing.routes import RETRY_PREFIX
 from rocketfleet.controller.resources.pod import ENGINE_LABEL, REVISION_LABEL, SETTINGS_ANNOTATION
+from rocketfleet.wire.topics import RETRY_PREFIX
 
 Step = Callable[[World], None]
 CONTAINER = {"spec": {"containers": [{"name": "consumer", "image": "registry.example/theirs:1"}]}}

@@ -49,6 +49,13 @@ def test_a_group_whose_every_message_fails_has_no_lag_and_is_failing() -> None:
     assert judge(judged(*failing(4))).state is State.OK, "nobody is accused on four looks"
 
 
+def test_messages_given_up_are_named_beside_the_attempts_that_failed() -> None:
+    looks = [replace(one, dlq_end=number * 10, retry_end=0) for number, one in enumerate(failing(5))]
+    said = judge(judged(*looks)).sentence
+    assert said.startswith("the handlers failed in 20 of their last 20 attempts")
+    assert said.endswith("; the handlers have given up on 40 messages, now among the dead letters")
+
+
 def test_half_is_too_many_and_a_few_are_not() -> None:
     assert judge(judged(*failing(6, failed=5))).state is State.FAILING
     assert judge(judged(*failing(6, failed=4))).state is State.OK

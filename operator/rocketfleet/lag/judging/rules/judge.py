@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from rocketfleet.base.counting import counted
 from rocketfleet.lag.judging.rules.failing import failing
 from rocketfleet.lag.judging.rules.growing import growing
 from rocketfleet.lag.judging.rules.idle_member import idle_member
@@ -35,9 +36,17 @@ def judge(window: Window, limits: Limits = DEFAULT_LIMITS) -> GroupVerdict:
     # The worst first, and of equals the queue with the most lag: its sentence is the one that is shown.
     found.sort(key=lambda verdict: (-verdict.state.severity, -_lag(window, verdict)))
     worst = found[0]
-    others = sum(verdict.state is worst.state for verdict in found) - 1
-    more = f" (and {others} more)" if others else ""
-    return GroupVerdict(worst.state, worst.sentence + more, tuple(found))
+    others = [verdict for verdict in found[1:] if verdict.state is worst.state]
+    return GroupVerdict(worst.state, worst.sentence + _more(others), tuple(found))
+
+
+def _more(others: Sequence[Verdict]) -> str:
+    """What else is found of the same state: in words if it is one thing about the group, else how much."""
+    if len(others) == 1 and others[0].queue is None:
+        return f"; {others[0].sentence}"
+    if not others:
+        return ""
+    return f" (and {len(others)} more)" if others[0].queue is None else f" (and {counted(len(others), 'more queue')})"
 
 
 def _lag(window: Window, verdict: Verdict) -> int:
