@@ -1,0 +1,74 @@
+"""The brokers of a run: a fleet of `rocketfleet.devbroker` in the shape that the schedule's stage asks for.
+
+A fleet is kept from one run to the next if the next wants the same shape, for starting one takes ten seconds and more.
+It is stopped, and its data deleted, when we are gone, however that came about (`Guard`).
+"""
+
+from pathlib import Path
+
+from tests.faults.schedule import Stage
+
+from rocketfleet.devbroker.errors import DevBrokerError
+from rocketfleet.devbroker.fleet import Fleet
+from rocketfleet.devbroker.guard import Guard
+from rocketfleet.devbroker.setup.config import FleetSpec
+
+LOCK_PROPERTY = "rocketmq.broker.rebalance.lockMaxLiveTime"
+
+
+def spec_of(stage: Stage) -> FleetSpec:
+    """What to start for a stage."""
+    properties = [(LOCK_PROPERTY, f"{stage.lock_seconds * 1000:.0f}")]
+    if stage.controller:
+        # Acknowledged is what every replica in step has: an election loses none of it.
+        properties.append(("allAckInSyncStateSet", "true"))
+    return FleetSpec(
+        brokers=stage.brokers, slave=stage.slaves, controller=stage.controller, properties=tuple(properties)
+    )
+
+
+class Brokers:
+    """The fleet that is there now, if any."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._number = 0
+        self._fleet: Fleet | None = None
+        self._guard: Guard | None = None
+        self._spec: FleetSpec | None = None
+
+    def fleet_for(self, stage: Stage) -> Fleet:
+        """A fleet that is whole and has the stage's shape."""
+        spec = spec_of(stage)
+        if self._fleet is not None and self._spec == spec:
+            try:
+                self._fleet.mend()
+            except DevBrokerError:
+                self.close()
+            else:
+                return self._fleet
+        self.close()
+        self._number += 1
+        fleet = Fleet(self._directory / f"fleet-{self._number}")
+        self._guard = Guard(fleet.directory)
+        self._fleet, self._spec = fleet, spec
+        fleet.start(spec)
+        return fleet
+
+    def close(self) -> None:
+        fleet, guard, self._fleet, self._guard = self._fleet, self._guard, None, None
+        if fleet is not None:
+            fleet.stop(delete_data=True)
+        if guard is not None:
+            guard.dismiss()
+
+
+def masters_of(fleet: Fleet) -> dict[str, str]:
+    """Broker → the address of its master; those that have none at this moment are left out."""
+    found = {}
+    for name in fleet.known().spec.broker_names:
+        try:
+            found[name] = fleet.address_of(fleet.master_of(name))
+        except DevBrokerError:
+            continue
+    return found

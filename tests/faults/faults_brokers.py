@@ -1,0 +1,106 @@
+"""Faults of brokers and of the name server. Processes are those of `rocketfleet.devbroker`.
+
+Starting one takes seconds, so it is done in a thread. With a controller, whoever is the master of the broker at that
+moment is the one that is hit.
+"""
+
+import asyncio
+
+from tests.faults.fault import Fault
+
+from rocketfleet.client.requests import broker_admin
+from rocketfleet.devbroker.errors import DevBrokerError
+from rocketfleet.devbroker.setup.config import NAME_SERVER
+from rocketfleet.testing.history import FaultName
+
+
+class _OfProcess(Fault):
+    """A fault of one server."""
+
+    process = ""
+
+    async def chosen(self) -> str:
+        """The process that is hit; the same one is healed."""
+        if not self.process:
+            self.process = self.timed.target
+            if self.scene.schedule.stage.controller and self.timed.target != NAME_SERVER:
+                try:
+                    self.process = await asyncio.to_thread(self.scene.fleet.master_of, self.timed.target)
+                except DevBrokerError:
+                    self.scene.say(f"{self.timed.target} has no master at this moment: the first replica is hit")
+        return self.process
+
+    async def start_again(self) -> None:
+        await asyncio.to_thread(self.scene.fleet.restart, await self.chosen(), grace=0.0)
+        self.note_healed()
+
+
+class BrokerPaused(_OfProcess):
+    name = FaultName.BROKER_FROZEN
+
+    async def apply(self) -> None:
+        process = await self.chosen()
+        self.note_fault(process=process)
+        self.scene.fleet.pause(process)
+
+    async def heal(self) -> None:
+        self.scene.fleet.resume(await self.chosen())
+        self.note_healed()
+
+
+class BrokerKilled(_OfProcess):
+    name = FaultName.BROKER_KILLED
+
+    async def apply(self) -> None:
+        process = await self.chosen()
+        self.note_fault(process=process)
+        await asyncio.to_thread(self.scene.fleet.kill, process)
+
+    async def heal(self) -> None:
+        await self.start_again()
+
+
+class BrokerRestarted(_OfProcess):
+    """In good order: it says good-bye, saves everything, ends, and is started again."""
+
+    name = FaultName.BROKER_STOPPED
+
+    async def apply(self) -> None:
+        process = await self.chosen()
+        self.note_fault(process=process)
+        await asyncio.to_thread(self.scene.fleet.end, process)
+
+    async def heal(self) -> None:
+        await self.start_again()
+
+
+class NameServerKilled(_OfProcess):
+    name = FaultName.NAME_SERVER_KILLED
+
+    async def apply(self) -> None:
+        self.note_fault()
+        await asyncio.to_thread(self.scene.fleet.kill, NAME_SERVER)
+
+    async def heal(self) -> None:
+        await asyncio.to_thread(self.scene.fleet.restart, NAME_SERVER, grace=0.0)
+        # Brokers register every ten seconds; whoever is connected to them goes on meanwhile.
+        self.note_healed()
+
+
+class BrokerRefusesWrites(_OfProcess):
+    """A broker that may be read only (`brokerPermission` 4): the next best thing to a full disk."""
+
+    name = "broker_refuses_writes"
+
+    async def _permit(self, permission: int) -> None:
+        address = self.scene.fleet.address_of(await self.chosen())
+        settings = {"brokerPermission": f"{permission}"}
+        await broker_admin.update_broker_config(self.scene.client.remoting, address, settings)
+
+    async def apply(self) -> None:
+        self.note_fault()
+        await self._permit(4)
+
+    async def heal(self) -> None:
+        await self._permit(6)
+        self.note_healed()

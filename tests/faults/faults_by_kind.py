@@ -1,0 +1,27 @@
+"""Which class makes which kind of fault. What is not in this table cannot be drawn."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.faults import faults_brokers, faults_members, faults_topology
+from tests.faults.fault import Fault
+from tests.faults.schedule import FaultKind
+
+FAULTS: Final[Mapping[FaultKind, type[Fault]]] = {
+    FaultKind.MEMBER_JOINS: faults_members.MemberJoins,
+    FaultKind.MEMBER_LEAVES: faults_members.MemberLeaves,
+    FaultKind.MEMBER_KILLED: faults_members.MemberKilled,
+    FaultKind.MEMBER_RESTARTED: faults_members.MemberKilled,
+    FaultKind.MEMBER_FROZEN: faults_members.MemberFrozen,
+    FaultKind.HANDLER_SLOW: faults_members.HandlerSlow,
+    FaultKind.HANDLER_FAILING: faults_members.HandlerFailing,
+    FaultKind.HANDLER_HANGING: faults_members.HandlerHanging,
+    FaultKind.BROKER_PAUSED: faults_brokers.BrokerPaused,
+    FaultKind.BROKER_KILLED: faults_brokers.BrokerKilled,
+    FaultKind.BROKER_RESTARTED: faults_brokers.BrokerRestarted,
+    FaultKind.BROKER_REFUSES_WRITES: faults_brokers.BrokerRefusesWrites,
+    FaultKind.NAME_SERVER_KILLED: faults_brokers.NameServerKilled,
+    FaultKind.TOPIC_GROWS: faults_topology.TopicGrows,
+    FaultKind.BROKER_ADDED: faults_topology.BrokerAdded,
+    FaultKind.QUEUES_READ_ONLY: faults_topology.QueuesReadOnly,
+}
