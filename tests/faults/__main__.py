@@ -2,16 +2,19 @@
 
 import asyncio
 import contextlib
+import itertools
 import random
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
+from tests.faults import clocks, network
 from tests.faults.brokers import Brokers
 from tests.faults.faults_by_kind import FAULTS
 from tests.faults.modes import UnknownModeError, read_mode, words
@@ -76,9 +79,9 @@ def main(
         given = [read_mode(mode) for mode in modes] or [read_mode("Concurrent"), read_mode("Orderly")]
     except UnknownModeError as error:
         raise click.BadParameter(str(error)) from error
-    families = [FaultFamily(family) for family in only] or list(FAMILIES)
+    families = _playable([FaultFamily(family) for family in only] or list(FAMILIES), show=show)
     if schedule_file is not None:
-        schedules = [FaultSchedule.from_json(schedule_file.read_text())] * runs
+        schedules = [_replayed(schedule_file, families)] * runs
     else:
         first = random.SystemRandom().randrange(1_000_000) if seed is None else seed
         # Modes that were named are all played with each seed; else they take turns.
@@ -109,6 +112,29 @@ def main(
     sys.exit(FOUND if bad else 0)
 
 
+def _playable(families: list[FaultFamily], *, show: bool) -> list[FaultFamily]:
+    """The families that this machine can make; the others are named."""
+    if show:
+        return families
+    able: dict[FaultFamily, Callable[[], str | None]] = {
+        FaultFamily.NETWORK: network.enter_own_namespace,
+        FaultFamily.CLOCKS: clocks.why_not,
+    }
+    reasons = {family: reason for family in families if (reason := able.get(family, lambda: None)()) is not None}
+    for family, reason in reasons.items():
+        click.echo(f"faults of the family {family} are left out: {reason}", err=True)
+    return [family for family in families if family not in reasons]
+
+
+def _replayed(path: Path, families: list[FaultFamily]) -> FaultSchedule:
+    schedule = FaultSchedule.from_json(path.read_text())
+    faults = tuple(fault for fault in schedule.faults if RULES[fault.kind].family in families and fault.kind in FAULTS)
+    left_out = len(schedule.faults) - len(faults)
+    if left_out:
+        click.echo(f"{counted(left_out, 'fault')} of the schedule cannot be made here and are left out", err=True)
+    return replace(schedule, faults=faults)
+
+
 async def _play_all(schedules: list[FaultSchedule], place: Path, options: RunOptions) -> list[RunVerdict]:
     task = asyncio.current_task()
     assert task is not None
@@ -120,8 +146,8 @@ async def _play_all(schedules: list[FaultSchedule], place: Path, options: RunOpt
 
     brokers = Brokers(place / "brokers")
     try:
-        for number, schedule in enumerate(schedules):
-            directory = place / f"run-{number + 1}-seed-{schedule.seed}"
+        for schedule in schedules:
+            directory = _new_directory(place, f"seed-{schedule.seed}-{str(schedule.mode).replace(',', '-')}")
             click.echo(schedule.to_json(), nl=False)
             with _history_is_named(directory):
                 verdict = await FaultRun(schedule, brokers, directory, say, options).play()
@@ -134,6 +160,12 @@ async def _play_all(schedules: list[FaultSchedule], place: Path, options: RunOpt
         with contextlib.suppress(OSError):
             shutil.rmtree(place / "brokers", ignore_errors=True)
     return verdicts
+
+
+def _new_directory(place: Path, name: str) -> Path:
+    """One that is not there yet."""
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    return next(path for one in names if not (path := place / one).exists())
 
 
 @contextlib.contextmanager

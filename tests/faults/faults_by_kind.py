@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.faults import faults_brokers, faults_members, faults_topology
+from tests.faults import faults_brokers, faults_clocks, faults_members, faults_network, faults_topology
 from tests.faults.fault import Fault
 from tests.faults.schedule import FaultKind
 
@@ -24,4 +24,11 @@ FAULTS: Final[Mapping[FaultKind, type[Fault]]] = {
     FaultKind.TOPIC_GROWS: faults_topology.TopicGrows,
     FaultKind.BROKER_ADDED: faults_topology.BrokerAdded,
     FaultKind.QUEUES_READ_ONLY: faults_topology.QueuesReadOnly,
+    FaultKind.GROUP_RESET: faults_topology.GroupReset,
+    FaultKind.CUT_OFF: faults_network.CutOff,
+    FaultKind.CUT_TO_BROKER: faults_network.CutToBroker,
+    FaultKind.CUT_FROM_BROKER: faults_network.CutFromBroker,
+    FaultKind.LOSSY: faults_network.Lossy,
+    FaultKind.THROTTLED: faults_network.Throttled,
+    FaultKind.CLOCK_JUMPS: faults_clocks.ClockJumps,
 }

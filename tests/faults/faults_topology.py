@@ -1,10 +1,11 @@
 """Changes of the topic while the group runs."""
 
 import asyncio
+import time
 
 from tests.faults.fault import Fault
 
-from rocketfleet.client.requests import broker_topics
+from rocketfleet.client.requests import broker_offsets, broker_topics
 from rocketfleet.testing.history import ChangeName, EventKind
 from rocketfleet.wire.bodies import TopicConfig
 
@@ -54,3 +55,19 @@ class QueuesReadOnly(Fault):
     async def heal(self) -> None:
         await set_topic(self, self.scene.layout.brokers, self.scene.layout.queues)
         self.note_healed()
+
+
+class GroupReset(Fault):
+    """The group is set to a time, some seconds ago or now, while its members run."""
+
+    async def apply(self) -> None:
+        scene, seconds = self.scene, self.timed.details["seconds_back"]
+        to = broker_offsets.NOW if not seconds else round((time.time() - seconds) * 1000)
+        for broker in scene.layout.brokers:
+            address = scene.fleet.address_of(await asyncio.to_thread(scene.fleet.master_of, broker))
+            began = time.monotonic()
+            moved = await broker_offsets.reset_offsets(scene.client.remoting, address, scene.group, scene.topic, to)
+            for queue, offset in moved.items():
+                scene.recorder.note(
+                    EventKind.CHANGE, what=ChangeName.RESET, queue=queue, offset=offset, began=round(began, 6)
+                )

@@ -50,15 +50,22 @@ class Observer:
     """Use as `async with`; it looks until it is left. `masters` gives each broker's address at this moment."""
 
     def __init__(
-        self, name_server: str, topic: str, group: str, masters: Callable[[], Mapping[str, str]], recorder: Recorder
+        self,
+        name_server: str,
+        topic: str,
+        group: str,
+        masters: Callable[[], Mapping[str, str]],
+        brokers: int,
+        recorder: Recorder,
     ) -> None:
         self._client = Client(ClientConfig(name_server, timeout=ASK_SECONDS, connect_timeout=ASK_SECONDS))
         self._topic = topic
         self._group = group
         self._masters = masters
         self._recorder = recorder
+        self._brokers = brokers
         self._looking: asyncio.Task[None] | None = None
-        self._left_alone: dict[str, float] = {}
+        self._left_alone: dict[tuple[str, str], float] = {}
         self.sight = Sight()
         self.owners: dict[MessageQueue, list[str]] = {}
 
@@ -140,23 +147,27 @@ class Observer:
 
     async def _ask_for_owners(self, masters: Mapping[str, str], queues: Mapping[MessageQueue, int]) -> None:
         remoting, began = self._client.remoting, time.monotonic()
+        unknown = len(masters) < self._brokers
         where: dict[str, str] = {}  # member → a broker that can ask it
+        known: set[str] = set()
         for address in masters.values():
             try:
                 for member in await broker_members.consumer_ids(remoting, address, self._group):
-                    where.setdefault(member, address)
+                    known.add(member)
+                    if self._left_alone.get((member, address), 0.0) <= began:
+                        where.setdefault(member, address)
             except RocketMQError:
-                continue
-        asked = [member for member in where if self._left_alone.get(member, 0.0) <= began]
+                unknown = True
+        asked = list(where)
         infos = await asyncio.gather(
             *(broker_members.running_info(remoting, where[member], self._group, member) for member in asked),
             return_exceptions=True,
         )
         owners: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
-        silent = sorted(where.keys() - set(asked))
+        silent = sorted(known - where.keys())
         for member, info in zip(asked, infos, strict=True):
             if isinstance(info, RocketMQError):
-                self._left_alone[member] = time.monotonic() + LEFT_ALONE_SECONDS
+                self._left_alone[member, where[member]] = time.monotonic() + LEFT_ALONE_SECONDS
                 silent.append(member)
             elif isinstance(info, BaseException):
                 raise info
@@ -164,6 +175,9 @@ class Observer:
                 for queue, state in info.mq_table.items():
                     if not state.dropped:
                         owners.setdefault(queue, []).append(member)
+        if silent or unknown:
+            # Who did not answer may own what nobody else does.
+            owners = {queue: members for queue, members in owners.items() if members}
         self.owners = owners
         self._recorder.note(
             EventKind.OWNERS,

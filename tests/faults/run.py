@@ -18,23 +18,26 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.brokers import Brokers, masters_of
+from tests.faults.clocks import MemberClocks
 from tests.faults.fault import Fault
 from tests.faults.faults_by_kind import FAULTS
 from tests.faults.faults_members import MemberLeaves
 from tests.faults.members import Members
+from tests.faults.network import MemberNetworks, NetworkError
 from tests.faults.observer import Observer
 from tests.faults.scene import RunScene, Say, TopicLayout
-from tests.faults.schedule import FaultKind, FaultSchedule, TimedFault
+from tests.faults.schedule import ALL_MEMBERS, FaultFamily, FaultKind, FaultSchedule, TimedFault
 from tests.faults.traffic import Traffic
-from tests.faults.verdict import RunVerdict, judge_run, succeeded
+from tests.faults.verdict import RunVerdict, expected, judge_run, succeeded
 
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests import broker_topics
 from rocketfleet.control import exit_codes
+from rocketfleet.devbroker.errors import DevBrokerError
 from rocketfleet.devbroker.fleet import Fleet
-from rocketfleet.testing.history import ChangeName, EventKind, Recorder, read
+from rocketfleet.testing.history import ChangeName, EventKind, FaultName, Recorder, read
 from rocketfleet.wire.bodies import TopicConfig
 
 START_SECONDS = 60.0
@@ -42,6 +45,8 @@ SETTLE_SECONDS = 180.0
 QUIET_SECONDS = 45.0  # all is committed, and nothing has been handled for so long: what is missing does not come
 PROGRESS_SECONDS = 10.0
 RESTART_SECONDS = 1.0
+WATCH_SECONDS = 0.1
+STANDSTILL_SECONDS = 0.7
 _numbers = itertools.count(1)
 
 
@@ -88,23 +93,44 @@ class FaultRun:
         members = Members(
             self.directory, fleet.name_server, group, topic, self.schedule.mode, stage, package=self.options.package
         )
+        networks, clocks = None, MemberClocks(self.directory)
+        if FaultFamily.CLOCKS in self.schedule.families:
+            members.environment = clocks.environment
+        if FaultFamily.NETWORK in self.schedule.families:
+            networks = MemberNetworks([n for port in fleet.known().ports.values() for n in (port, port - 2)])
+            members.preparation = networks.preparation
         recorder = Recorder(members.records / "harness.jsonl", "harness")
         layout = TopicLayout(stage.broker_names[: stage.topic_brokers], stage.queues)
         async with contextlib.AsyncExitStack() as stack:
+            if networks is not None:
+                stack.callback(networks.close)
             stack.callback(members.close)
             client = await stack.enter_async_context(Client(ClientConfig(fleet.name_server)))
             scene = RunScene(
-                self.schedule, self.directory, fleet, topic, group, layout, members, client, recorder, self.say
+                self.schedule,
+                self.directory,
+                fleet,
+                topic,
+                group,
+                layout,
+                members,
+                client,
+                recorder,
+                networks,
+                clocks,
+                self.say,
             )
             await self._make_topic(scene)
             observer = await stack.enter_async_context(
-                Observer(fleet.name_server, topic, group, lambda: masters_of(fleet), recorder)
+                Observer(fleet.name_server, topic, group, lambda: masters_of(fleet), stage.brokers, recorder)
             )
             traffic = await stack.enter_async_context(
                 Traffic(fleet.name_server, topic, stage.broker_names, stage.rate, recorder)
             )
             keeper = asyncio.create_task(self._keep(scene), name="start members again")
             stack.callback(keeper.cancel)
+            watch = asyncio.create_task(self._watch_machine(recorder), name="watch the machine")
+            stack.callback(watch.cancel)
             await self._begin(scene, observer, traffic)
             await self._play_faults(scene, observer, traffic, keeper)
             await self._settle(scene, observer, traffic)
@@ -200,7 +226,7 @@ class FaultRun:
     async def _carried_out(self, step: Callable[[], Awaitable[None]], fault: Fault) -> None:
         try:
             await step()
-        except (RocketMQError, OSError) as error:
+        except (RocketMQError, OSError, NetworkError, DevBrokerError) as error:
             raise RunFailedError(f"{fault.timed} could not be made: {error!r}") from error
 
     def _state(self, scene: RunScene, observer: Observer, traffic: Traffic) -> str:
@@ -208,6 +234,17 @@ class FaultRun:
         silent = f", silent: {', '.join(observer.sight.silent_brokers)}" if observer.sight.silent_brokers else ""
         members = ", ".join(member.name for member in scene.members.alive)
         return f"sent {traffic.sent}, behind {behind}{silent}; members: {members or 'none'}"
+
+    async def _watch_machine(self, recorder: Recorder) -> None:
+        """Note when the machine itself stood still: nobody can keep times that the harness cannot keep either."""
+        while True:
+            asleep = time.monotonic()
+            await asyncio.sleep(WATCH_SECONDS)
+            late = time.monotonic() - asleep - WATCH_SECONDS
+            if late > STANDSTILL_SECONDS:
+                self.say(f"the machine stood still for {late:.1f} s")
+                recorder.note(EventKind.FAULT, name=FaultName.SLOWED, target=ALL_MEMBERS, at=asleep, why="machine")
+                recorder.note(EventKind.HEALED, name=FaultName.SLOWED, target=ALL_MEMBERS)
 
     async def _keep(self, scene: RunScene) -> None:
         """Start again what ended by itself, as a kubelet does. One that could not join is no finding."""
@@ -238,7 +275,7 @@ class FaultRun:
                 before, quiet_since = len(done), time.monotonic()
             sight = observer.sight
             committed = not sight.behind and not sight.silent_brokers and sight.at > quiet_since
-            missing = {event.message for event in history.kind(EventKind.SENT)} - done
+            missing = expected(history) - done
             if committed and self._owned_once(scene, observer):
                 if not missing and time.monotonic() - quiet_since > 2.0:
                     break

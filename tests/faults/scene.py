@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.faults.clocks import MemberClocks
 from tests.faults.members import Members
+from tests.faults.network import MemberNetworks
 from tests.faults.schedule import FaultSchedule
 
 from rocketfleet.client.client import Client
@@ -36,6 +38,8 @@ class RunScene:
     members: Members
     client: Client
     recorder: Recorder
+    networks: MemberNetworks | None
+    clocks: MemberClocks
     say: Say
     problems: list[str] = field(default_factory=list)
     tending: set["asyncio.Task[None]"] = field(default_factory=set)

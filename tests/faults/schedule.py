@@ -342,6 +342,8 @@ class _Drawing:
             case FaultKind.TOPIC_GROWS:
                 self._queues += draw.choice((1, 2, 4))
                 return {"queues": self._queues}
+            case FaultKind.CUT_OFF:
+                return {"resets": True} if draw.random() < 0.4 else {}
             case FaultKind.LOSSY:
                 return {"percent": draw.choice((5, 20, 50))}
             case FaultKind.THROTTLED:
