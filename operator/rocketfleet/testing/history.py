@@ -14,7 +14,7 @@ id), `queue` (as `str(MessageQueue)` has it: topic@broker/number), `offset`; eve
 | kind | written by | details |
 |---|---|---|
 | sent | the sender, when the broker has acknowledged | `began`: when the send began |
-| begin | the member, just before its handler is called | `handling` (pairs it with its end), `tries` |
+| begin | the member, just before its handler runs | `handling` (its end has the same), `tries`, `call` of a batch |
 | end | the member, just after | `handling`, `tries`, `outcome` (`HandlingOutcome`), `answer` if it was no plain one |
 | joined | the member, or who started it | `client_id`, if brokers know it by another name than `by` |
 | owns | the member, when what it owns has changed | `queues`: all that it owns now |
@@ -24,7 +24,7 @@ id), `queue` (as `str(MessageQueue)` has it: topic@broker/number), `offset`; eve
 | owners | an observer, asking through the broker | `owners`: every queue → client ids that say they hold it |
 | fault | whoever makes it, just before | `name` (see `FaultName`), `target`; anything else that explains it |
 | healed | whoever ends it, just after | `name` and `target` as in the fault |
-| change | whoever makes it, just after | `what` (see `ChangeName`), and what that needs |
+| change | whoever makes it, just after | `what` (see `ChangeName`), and what that needs; `began`, if it took a while |
 | end_of_run | the harness: all faults are healed, and the group had its time to settle | |
 
 A handling without an end was cut by the end of its process.
@@ -76,13 +76,16 @@ class FaultName(StrEnum):
     """The faults that the checker knows the consequences of. `target` is a member (its `by` or client id) or a broker.
 
     A fault lasts until `healed` says the same name and target; one of a member that was killed, until it joins again.
+    A fault with any other name may be written down too: it is shown beside findings, and excuses nothing.
     """
 
     KILLED = "killed"  # a member, by SIGKILL
     FROZEN = "frozen"  # a member: SIGSTOP, a paused machine
-    CUT = "cut"  # a member's connections, or a part of them
+    CUT = "cut"  # a member's connections; details `broker`, if it is only those to one
+    LOSSY = "lossy"  # packets of a member are dropped, so that its connections may break; details as for a cut
     SLOWED = "slowed"  # a member or a broker that gets little of its processor or network
     BROKER_KILLED = "broker_killed"  # by SIGKILL: it forgets locks, members, and what it had not yet saved
+    BROKER_LOST = "broker_lost"  # its disk too
     BROKER_STOPPED = "broker_stopped"  # in good order
     BROKER_FROZEN = "broker_frozen"
     BROKER_CUT = "broker_cut"  # from everybody
@@ -93,7 +96,7 @@ class FaultName(StrEnum):
 class ChangeName(StrEnum):
     """What may excuse a message that was not handled, or was handled again; and what else was done to the group."""
 
-    RESET = "reset"  # of the event's queue to its offset
+    RESET = "reset"  # of the event's queue to its offset, or of all queues in details `offsets` to theirs
     TOPIC_DELETED = "topic_deleted"  # details `topic`
     TOPIC_CREATED = "topic_created"  # details `topic`
     TOPIC_GREW = "topic_grew"  # details `topic`

@@ -71,7 +71,8 @@ class _HandlingLog:
     def begin(self, messages: Sequence[ReceivedMessage]) -> _Begun:
         # A process id in the number: a member that is started again counts from the start.
         begun = [(message, f"{os.getpid()}-{next(_numbers)}") for message in messages]
-        self._write(EventKind.BEGIN, begun, [{}] * len(begun))
+        call = {"call": begun[0][1]} if len(begun) > 1 else {}
+        self._write(EventKind.BEGIN, begun, [call] * len(begun))
         return begun
 
     def raised(self, begun: _Begun, error: BaseException) -> None:
@@ -86,7 +87,7 @@ class _HandlingLog:
             answers = list(answer) if len(answer) == len(begun) else [_Nonsense()] * len(begun)  # type: ignore[call-overload,arg-type]
         self._write(EventKind.END, begun, [_verdict(one) for one in answers])
 
-    def _write(self, kind: EventKind, begun: _Begun, details: Sequence[dict[str, str]]) -> None:
+    def _write(self, kind: EventKind, begun: _Begun, details: Sequence[dict[str, Any]]) -> None:
         event = self._recorder.event
         self._recorder.write(
             event(
