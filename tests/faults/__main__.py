@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from tests.faults import clocks, network
+from tests.faults import network
 from tests.faults.brokers import Brokers
 from tests.faults.faults_by_kind import FAULTS
 from tests.faults.modes import UnknownModeError, read_mode, words
@@ -118,7 +118,6 @@ def _playable(families: list[FaultFamily], *, show: bool) -> list[FaultFamily]:
         return families
     able: dict[FaultFamily, Callable[[], str | None]] = {
         FaultFamily.NETWORK: network.enter_own_namespace,
-        FaultFamily.CLOCKS: clocks.why_not,
     }
     reasons = {family: reason for family in families if (reason := able.get(family, lambda: None)()) is not None}
     for family, reason in reasons.items():

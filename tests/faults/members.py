@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.faults import clocks
 from tests.faults import handler_variables as variables
 from tests.faults.modes import FaultMode
 from tests.faults.schedule import ALL_MEMBERS, Stage
@@ -181,7 +182,6 @@ class Members:
             "handover": self.mode.handover.value,
             "allocation": self.mode.strategy.value,
             "consume-from-where": "LastOffset" if self.stage.from_last_offset else "FirstOffset",
-            "lock-max-live-time": f"{self.stage.lock_seconds:g}",
             "lock-interval": f"{self.stage.lock_seconds / 3:g}",
             "heartbeat-interval": f"{min(30.0, self.stage.lock_seconds):g}",
             "suspend": "0.5",
@@ -193,11 +193,13 @@ class Members:
 
     def _environment(self, name: str) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("ROCKETFLEET_")}
-        places = [str(self.package or ROOT / "operator"), str(ROOT)]
+        places = [str(self.package or ROOT / "operator"), str(ROOT), str(clocks.PLACE)]
         return {
             **inherited,
             "PYTHONPATH": os.pathsep.join(places),
             "ROCKETFLEET_CLIENT_ID": name,
+            # Not as an option: an older package, which does not know it, has to start all the same.
+            "ROCKETFLEET_LOCK_MAX_LIVE_TIME": f"{self.stage.lock_seconds:g}",
             variables.RECORDS: str(self.records),
             variables.BEHAVIOUR: str(self._behaviours[name].path),
             **self.environment(name),
