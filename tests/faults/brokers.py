@@ -4,12 +4,13 @@ A fleet is kept from one run to the next if the next wants the same shape, for s
 It is stopped, and its data deleted, when we are gone, however that came about (`Guard`).
 """
 
+import time
 from pathlib import Path
 
 from tests.faults.schedule import Stage
 
-from rocketfleet.devbroker.errors import DevBrokerError
-from rocketfleet.devbroker.fleet import Fleet
+from rocketfleet.devbroker.errors import DevBrokerError, StartError
+from rocketfleet.devbroker.fleet import START_SECONDS, Fleet
 from rocketfleet.devbroker.guard import Guard
 from rocketfleet.devbroker.setup.config import FleetSpec
 
@@ -27,17 +28,39 @@ def spec_of(stage: Stage) -> FleetSpec:
     )
 
 
+class FaultFleet(Fleet):
+    """Several of its processes may be away at the same time."""
+
+    def start_again(self, process: str, timeout: float = START_SECONDS) -> None:
+        """Start a process that has ended and wait until it says that it is up.
+
+        Unlike `restart` this keeps nobody from starting another one meanwhile, and does not ask the name server, which
+        may be away itself.
+        """
+        with self._turn():
+            found = self.known()
+            plan = self._plan(found)
+            self._launch(plan, found, process)
+            identity = found.processes[process]
+        output, words = self.layout.output(process), plan.processes[process].ready_words
+        deadline = time.monotonic() + timeout
+        while words not in output.read_text("utf-8", errors="replace"):
+            if not identity.alive or time.monotonic() > deadline:
+                raise StartError(f"{process} did not come back: its output is in {output}")
+            time.sleep(0.05)
+
+
 class Brokers:
     """The fleet that is there now, if any."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._number = 0
-        self._fleet: Fleet | None = None
+        self._fleet: FaultFleet | None = None
         self._guard: Guard | None = None
         self._spec: FleetSpec | None = None
 
-    def fleet_for(self, stage: Stage) -> Fleet:
+    def fleet_for(self, stage: Stage) -> FaultFleet:
         """A fleet that is whole and has the stage's shape."""
         spec = spec_of(stage)
         if self._fleet is not None and self._spec == spec:
@@ -49,7 +72,7 @@ class Brokers:
                 return self._fleet
         self.close()
         self._number += 1
-        fleet = Fleet(self._directory / f"fleet-{self._number}")
+        fleet = FaultFleet(self._directory / f"fleet-{self._number}")
         self._guard = Guard(fleet.directory)
         self._fleet, self._spec = fleet, spec
         fleet.start(spec)

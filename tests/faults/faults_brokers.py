@@ -31,7 +31,7 @@ class _OfProcess(Fault):
         return self.process
 
     async def start_again(self) -> None:
-        await asyncio.to_thread(self.scene.fleet.restart, await self.chosen(), grace=0.0)
+        await asyncio.to_thread(self.scene.fleet.start_again, await self.chosen())
         self.note_healed()
 
 
@@ -82,7 +82,7 @@ class NameServerKilled(_OfProcess):
         await asyncio.to_thread(self.scene.fleet.kill, NAME_SERVER)
 
     async def heal(self) -> None:
-        await asyncio.to_thread(self.scene.fleet.restart, NAME_SERVER, grace=0.0)
+        await asyncio.to_thread(self.scene.fleet.start_again, NAME_SERVER)
         # Brokers register every ten seconds; whoever is connected to them goes on meanwhile.
         self.note_healed()
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.faults.brokers import Brokers, masters_of
+from tests.faults.brokers import Brokers, FaultFleet, masters_of
 from tests.faults.clocks import MemberClocks
 from tests.faults.fault import Fault
 from tests.faults.faults_by_kind import FAULTS
@@ -36,7 +36,6 @@ from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests import broker_topics
 from rocketfleet.control import exit_codes
 from rocketfleet.devbroker.errors import DevBrokerError
-from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.testing.history import ChangeName, EventKind, FaultName, Recorder, read
 from rocketfleet.wire.bodies import TopicConfig
 
@@ -87,7 +86,7 @@ class FaultRun:
             shutil.rmtree(self.directory, ignore_errors=True)
         return verdict
 
-    async def _on(self, fleet: Fleet) -> RunVerdict:
+    async def _on(self, fleet: FaultFleet) -> RunVerdict:
         stage, number = self.schedule.stage, f"{os.getpid()}-{next(_numbers)}"
         topic, group = f"faults-{number}", f"faults-group-{number}"
         members = Members(

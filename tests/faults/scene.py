@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.faults.brokers import FaultFleet
 from tests.faults.clocks import MemberClocks
 from tests.faults.members import Members
 from tests.faults.network import MemberNetworks
 from tests.faults.schedule import FaultSchedule
 
 from rocketfleet.client.client import Client
-from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.testing.history import Recorder
 
 Say = Callable[[str], None]
@@ -31,7 +31,7 @@ class RunScene:
 
     schedule: FaultSchedule
     directory: Path
-    fleet: Fleet
+    fleet: FaultFleet
     topic: str
     group: str
     layout: TopicLayout
