@@ -29,7 +29,7 @@ def backlog(record: RunRecord, _promises: Promises) -> Iterator[HistoryFinding]:
             yield HistoryFinding(
                 FindingFamily.STUCK,
                 f"{queue} ends at offset {end.offset} and the group is at {committed} when all is healed",
-                at,
-                record.end,
+                min(at, end.at),
+                max(at, end.at),
                 queue,
             )
