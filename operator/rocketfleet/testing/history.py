@@ -19,7 +19,7 @@ id), `queue` (as `str(MessageQueue)` has it: topic@broker/number), `offset`; eve
 | joined | the member, or who started it | `client_id`, if brokers know it by another name than `by` |
 | owns | the member, when what it owns has changed | `queues`: all that it owns now |
 | leaving, left | the member | left: `offsets` (queue → final offset), `confirmed` |
-| committed | an observer: the group's offset, read at the broker; one event for each queue | |
+| committed | an observer: the group's offset, read at the broker; one event for each queue | `began` of the look |
 | end_offset | an observer: the end of the queue, read at the broker | |
 | owners | an observer, asking through the broker | `owners`: every queue → client ids that say they hold it |
 | fault | whoever makes it, just before | `name` (see `FaultName`), `target`; anything else that explains it |

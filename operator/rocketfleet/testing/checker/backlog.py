@@ -23,7 +23,7 @@ def backlog(record: RunRecord, _promises: Promises) -> Iterator[HistoryFinding]:
         seen = record.commits.get(queue)
         if not seen or any(record.topic_changes(queue, ChangeName.TOPIC_DELETED)):
             continue
-        at, committed = seen[-1]
+        at, committed, *_ = seen[-1]
         assert end.offset is not None
         if committed < end.offset:
             yield HistoryFinding(

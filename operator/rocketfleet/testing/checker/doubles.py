@@ -44,6 +44,8 @@ def _exclusive_until(record: RunRecord, promises: Promises, handling: RecordedHa
     """Until when nobody else may be inside a handler of the queue because of this handling."""
     member, broker = handling.member, broker_of(handling.queue)
     begin, until = handling.begin, min(handling.end, handling.begin + promises.handover_timeout)
+    if not record.struck(member) and not record.struck(broker):
+        return until
     for fault in record.faults_of(member, FaultName.CUT, FaultName.LOSSY):
         if (
             fault.lasted >= promises.tolerated_cut

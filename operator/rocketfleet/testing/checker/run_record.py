@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from rocketfleet.testing.history import ChangeName, EventHistory, EventKind, FaultName, HandlingOutcome, HistoryEvent
 
@@ -102,6 +102,15 @@ class OffsetChange:
     at: float
 
 
+class CommitSeen(NamedTuple):
+    """Somebody knew at a time what the group's offset in a queue was; it was so at some moment since `began`."""
+
+    at: float
+    offset: int
+    began: float
+    by_leaver: bool = False  # in the words of a member that has left, which may be read late
+
+
 @dataclass
 class RunRecord:
     """See the module."""
@@ -112,7 +121,7 @@ class RunRecord:
     faults: tuple[FaultSpan, ...]
     resets: tuple[OffsetChange, ...]
     changes: tuple[HistoryEvent, ...]
-    commits: Mapping[str, tuple[tuple[float, int], ...]]  # queue → when which offset was seen at the broker
+    commits: Mapping[str, tuple[CommitSeen, ...]]  # of each queue, by time
     lives: Mapping[str, tuple[tuple[float, float], ...]]  # member → from when to when it was there
     names: Mapping[str, str]  # client id → member
     end: float
@@ -143,12 +152,16 @@ class RunRecord:
                 if fault.name in names:
                     yield fault
 
+    def struck(self, target: str) -> bool:
+        """Whether a member or broker was struck by any fault at all."""
+        return any(one in self._fault_targets for one in (target, *EVERYBODY))
+
     def confirmed(self, handling: RecordedHandling) -> float:
         """When the broker was first seen to have an offset beyond the message."""
         commits = self.commits.get(handling.queue, ())
-        for at, offset in commits[bisect_left(commits, (handling.begin, -1)) :]:
-            if offset > handling.offset:
-                return at
+        for seen in commits[bisect_left(commits, (handling.begin, -1)) :]:
+            if seen.offset > handling.offset:
+                return seen.at
         return math.inf
 
     def committable(self, handling: RecordedHandling) -> float:
@@ -182,9 +195,9 @@ def broker_of(queue: str) -> str:
     return queue.partition("@")[2].rpartition("/")[0]
 
 
-def began(change: HistoryEvent) -> float:
-    """When a change may first have been in force."""
-    moment: float = change.details.get("began", change.at)
+def began(event: HistoryEvent) -> float:
+    """From when on what an event says may have been so."""
+    moment: float = event.details.get("began", event.at)
     return moment
 
 
@@ -297,12 +310,15 @@ def _resets(changes: Iterable[HistoryEvent]) -> Iterable[OffsetChange]:
                 yield OffsetChange(queue, offset, began(change), change.at)
 
 
-def _commits(history: EventHistory) -> dict[str, tuple[tuple[float, int], ...]]:
-    commits: dict[str, list[tuple[float, int]]] = defaultdict(list)
+def _commits(history: EventHistory) -> dict[str, tuple[CommitSeen, ...]]:
+    commits: dict[str, list[CommitSeen]] = defaultdict(list)
+    leaving: dict[str, float] = {}
     for event in history:
         if event.kind is EventKind.COMMITTED and event.offset is not None:
-            commits[event.queue].append((event.at, event.offset))
+            commits[event.queue].append(CommitSeen(event.at, event.offset, began(event)))
+        elif event.kind is EventKind.LEAVING:
+            leaving[event.by] = event.at
         elif event.kind is EventKind.LEFT and event.details.get("confirmed"):
             for queue, offset in event.details.get("offsets", {}).items():
-                commits[queue].append((event.at, offset))
+                commits[queue].append(CommitSeen(event.at, offset, leaving.get(event.by, -math.inf), by_leaver=True))
     return {queue: tuple(sorted(seen)) for queue, seen in commits.items()}

@@ -39,6 +39,8 @@ def unowned_queues(record: RunRecord, promises: Promises) -> Iterator[HistoryFin
         found: list[_Stretch] = []
         for stretches, witness in ((said, "its members say"), (seen, "the broker says")):
             for begin, end in stretches.get(queue, ()):
+                if end - begin <= promises.owned_after_handover:
+                    continue  # as nearly all
                 deadline = _deadline(record, promises, queue, begin, causes)
                 if end <= deadline or any(begin <= other[1] and other[0] <= end for other in found):
                     continue

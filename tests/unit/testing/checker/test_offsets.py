@@ -57,6 +57,18 @@ def test_what_a_member_left_behind_is_an_offset_too() -> None:
     assert story.verdict().ok
 
 
+def test_a_leaver_whose_words_are_read_late_sets_nothing_back() -> None:
+    story = Story().committed(10, 90).committed(11, 150)
+    assert story.add(11.5, EventKind.LEFT, "m1", offsets={QUEUE: 100}, confirmed=True).committed(12, 160).verdict().ok
+    assert found(story.committed(13, 120).verdict()) == {"went back": 1}
+
+
+def test_a_look_takes_a_while_and_a_reset_may_come_in_between() -> None:
+    story = Story().add(10.5, EventKind.COMMITTED, queue=QUEUE, offset=100, began=10.0).committed(12, 50)
+    assert found(story.verdict()) == {"went back": 1}
+    assert story.change(10.2, "reset", queue=QUEUE, offset=50).verdict().ok
+
+
 def test_a_topic_that_is_made_anew_begins_at_its_beginning() -> None:
     assert back(0).change(25, "topic_created", topic="orders").verdict().ok
 
