@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.faults import faults_brokers, faults_clocks, faults_members, faults_network, faults_topology
+from tests.faults import faults_brokers, faults_clocks, faults_manifest, faults_members, faults_network, faults_topology
 from tests.faults.fault import Fault
 from tests.faults.schedule import FaultKind
 
@@ -31,4 +31,14 @@ FAULTS: Final[Mapping[FaultKind, type[Fault]]] = {
     FaultKind.LOSSY: faults_network.Lossy,
     FaultKind.THROTTLED: faults_network.Throttled,
     FaultKind.CLOCK_JUMPS: faults_clocks.ClockJumps,
+    FaultKind.REPLICAS_EDITED: faults_manifest.ReplicasEdited,
+    FaultKind.STRATEGY_EDITED: faults_manifest.StrategyEdited,
+    FaultKind.CODE_EDITED: faults_manifest.CodeEdited,
+    FaultKind.SUBSCRIPTION_EDITED: faults_manifest.SubscriptionEdited,
+    FaultKind.GROUP_SUSPENDED: faults_manifest.GroupSuspended,
+    FaultKind.GROUP_DELETED: faults_manifest.GroupDeleted,
+    FaultKind.AUTOSCALED: faults_manifest.Autoscaled,
+    FaultKind.RUN_KILLED: faults_manifest.RunKilled,
+    FaultKind.POD_KILLED: faults_manifest.PodKilled,
+    FaultKind.POD_FROZEN: faults_manifest.PodFrozen,
 }

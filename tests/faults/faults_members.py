@@ -106,9 +106,13 @@ class _HandlerFault(Fault):
     async def apply(self) -> None:
         self.note_fault(told=json.dumps(self.told))
         self.scene.members.behave(self.timed.target, str(id(self)), self.told)
+        if self.scene.manifest is not None:
+            self.scene.manifest.behaviour.add(str(id(self)), self.told)
 
     async def heal(self) -> None:
         self.scene.members.behave(self.timed.target, str(id(self)), None)
+        if self.scene.manifest is not None:
+            self.scene.manifest.behaviour.remove(str(id(self)))
         self.note_healed()
 
 

@@ -4,6 +4,7 @@ The file is written anew, by `members.Behaviour`, whenever handlers are to becom
 under test may be an older one, which knows nothing of recording: what it does not have is taken from this checkout.
 """
 
+import atexit
 import hashlib
 import json
 import logging
@@ -33,10 +34,11 @@ class HandlerFaultError(Exception):
 
 
 def name_of_process() -> str:
-    """The client id of this process; one of several has its number behind, which only its log knows."""
+    """The client id of this process: given, or a pod's. Of several, its log knows the number."""
+    given = os.environ.get(_CLIENT_ID) or f"{os.environ.get('POD_NAME')}@{os.environ.get('POD_UID')}"
     formatter = logging.getLogger().handlers[0].formatter if logging.getLogger().handlers else None
     number = getattr(formatter, "_process", None)
-    return os.environ[_CLIENT_ID] + ("" if number is None else f"#{number}")
+    return given + ("" if number is None else f"#{number}")
 
 
 class _Told:
@@ -58,6 +60,9 @@ _told = _Told(Path(os.environ[BEHAVIOUR]))
 _name = name_of_process()
 _recorder = Recorder(Path(os.environ[RECORDS]) / f"{_name}-{os.getpid()}.jsonl", _name)
 _recorder.note(EventKind.JOINED, client_id=_name, pid=os.getpid())
+if _CLIENT_ID not in os.environ:
+    # Nobody of the harness tells a pod to go, so it says itself that it has gone.
+    atexit.register(_recorder.note, EventKind.LEFT)
 
 
 def _handle(message: ReceivedMessage) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from rocketfleet.allocation.strategies import StrategyName
 from rocketfleet.consumer.settings import ConsumeMode, Handover
 
-_STRATEGIES = (
+STRATEGIES = (
     StrategyName.BALANCED,
     StrategyName.AVERAGELY,
     StrategyName.AVERAGELY_BY_CIRCLE,
@@ -40,7 +40,7 @@ class FaultMode:
 
 def words() -> tuple[str, ...]:
     """Every word that a mode may have."""
-    return (*(mode.value for mode in ConsumeMode), *(handover.value for handover in Handover), *_STRATEGIES)
+    return (*(mode.value for mode in ConsumeMode), *(handover.value for handover in Handover), *STRATEGIES)
 
 
 def read_mode(text: str) -> FaultMode:

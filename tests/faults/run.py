@@ -22,6 +22,7 @@ from tests.faults.clocks import MemberClocks
 from tests.faults.fault import Fault
 from tests.faults.faults_by_kind import FAULTS
 from tests.faults.faults_members import MemberLeaves
+from tests.faults.manifest import ManifestRun
 from tests.faults.members import Members
 from tests.faults.network import MemberNetworks, NetworkError
 from tests.faults.observer import Observer
@@ -104,6 +105,10 @@ class FaultRun:
             if networks is not None:
                 stack.callback(networks.close)
             stack.callback(members.close)
+            manifest = None
+            if stage.manifest:
+                manifest = ManifestRun(self.directory, fleet.name_server, group, topic, self.schedule.mode, stage)
+                stack.callback(manifest.close)
             client = await stack.enter_async_context(Client(ClientConfig(fleet.name_server)))
             scene = RunScene(
                 self.schedule,
@@ -117,6 +122,7 @@ class FaultRun:
                 recorder,
                 networks,
                 clocks,
+                manifest,
                 self.say,
             )
             await self._make_topic(scene)
@@ -163,15 +169,19 @@ class FaultRun:
         await traffic.send_some(3)
         if not stage.from_last_offset:
             traffic.start()
-        for name in stage.member_names:
-            scene.members.start(name)
+        if scene.manifest is not None:
+            scene.manifest.start()
+        else:
+            for name in stage.member_names:
+                scene.members.start(name)
         deadline = time.monotonic() + START_SECONDS
         while True:
             owners = {queue: members for queue, members in observer.owners.items() if queue.topic == scene.topic}
             if len(owners) >= stage.queues * stage.topic_brokers and all(len(them) == 1 for them in owners.values()):
                 break
             if time.monotonic() > deadline:
-                logs = "\n".join(path.read_text()[-2000:] for path in scene.members.logs.glob("*.log"))
+                paths = [*scene.members.logs.glob("*.log"), *self.directory.glob("*.log")]
+                logs = "\n".join(path.read_text()[-2000:] for path in paths)
                 raise RunFailedError(f"the members do not own all queues after {START_SECONDS:g} s: {owners}\n{logs}")
             await asyncio.sleep(0.2)
         if stage.from_last_offset:
@@ -232,6 +242,8 @@ class FaultRun:
         behind = sum(observer.sight.behind.values())
         silent = f", silent: {', '.join(observer.sight.silent_brokers)}" if observer.sight.silent_brokers else ""
         members = ", ".join(member.name for member in scene.members.alive)
+        if scene.manifest is not None:
+            members = ", ".join(client_id.partition("@")[0] for client_id, _ in scene.manifest.pods())
         return f"sent {traffic.sent}, behind {behind}{silent}; members: {members or 'none'}"
 
     async def _watch_machine(self, recorder: Recorder) -> None:
@@ -255,6 +267,9 @@ class FaultRun:
                 member.told_to_end = True
                 await asyncio.sleep(RESTART_SECONDS)
                 scene.members.start(member.name)
+            run = scene.manifest
+            if run is not None and run.ended_by_itself:
+                raise RunFailedError(f"rocketfleet run ended by itself:\n{run.output.read_text()[-3000:]}")
             await asyncio.sleep(0.2)
 
     # -- the end ------------------------------------------------------------------------------------------------------
@@ -303,6 +318,10 @@ class FaultRun:
 
     async def _end(self, scene: RunScene, observer: Observer) -> None:
         """All members leave, in good order."""
+        if scene.manifest is not None:
+            code = await asyncio.to_thread(scene.manifest.stop)
+            if code:
+                scene.problems.append(f"rocketfleet run was told to stop in the end, and its exit code is {code}")
         leaving = scene.members.alive
         for member in leaving:
             await MemberLeaves(TimedFault(0.0, FaultKind.MEMBER_LEAVES, member.name), scene).apply()

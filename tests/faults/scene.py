@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.faults.brokers import FaultFleet
 from tests.faults.clocks import MemberClocks
+from tests.faults.manifest import ManifestRun
 from tests.faults.members import Members
 from tests.faults.network import MemberNetworks
 from tests.faults.schedule import FaultSchedule
@@ -40,6 +41,7 @@ class RunScene:
     recorder: Recorder
     networks: MemberNetworks | None
     clocks: MemberClocks
+    manifest: ManifestRun | None
     say: Say
     problems: list[str] = field(default_factory=list)
     tending: set["asyncio.Task[None]"] = field(default_factory=set)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum, auto
 from typing import Any, Final
 
-from tests.faults.modes import FaultMode, read_mode
+from tests.faults.modes import STRATEGIES, FaultMode, read_mode
 
 MOST_MEMBERS: Final = 5  # processes
 MOST_AT_ONCE: Final = 3  # faults that last
@@ -34,6 +34,7 @@ class FaultFamily(StrEnum):
     TOPOLOGY = "topology"
     NETWORK = "network"
     CLOCKS = "clocks"
+    MANIFEST = "manifest"
 
 
 class FaultKind(StrEnum):
@@ -62,6 +63,16 @@ class FaultKind(StrEnum):
     LOSSY = "lossy"
     THROTTLED = "throttled"
     CLOCK_JUMPS = "clock-jumps"
+    REPLICAS_EDITED = "replicas-edited"
+    STRATEGY_EDITED = "strategy-edited"
+    CODE_EDITED = "code-edited"
+    SUBSCRIPTION_EDITED = "subscription-edited"
+    GROUP_SUSPENDED = "group-suspended"
+    GROUP_DELETED = "group-deleted"
+    AUTOSCALED = "autoscaled"
+    RUN_KILLED = "run-killed"
+    POD_KILLED = "pod-killed"
+    POD_FROZEN = "pod-frozen"
 
 
 class TargetKind(StrEnum):
@@ -74,6 +85,8 @@ class TargetKind(StrEnum):
     NAME_SERVER = auto()
     TOPIC = auto()
     LINK = auto()  # from a member to a broker
+    OBJECT = auto()  # the ConsumerGroup in its manifest
+    POD = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +124,19 @@ RULES: Final[Mapping[FaultKind, FaultRule]] = {
     FaultKind.LOSSY: FaultRule(FaultFamily.NETWORK, TargetKind.LINK, 2, 2, 30),
     FaultKind.THROTTLED: FaultRule(FaultFamily.NETWORK, TargetKind.LINK, 1, 2, 30),
     FaultKind.CLOCK_JUMPS: FaultRule(FaultFamily.CLOCKS, TargetKind.MEMBER, 3, 1, 30),
+    FaultKind.REPLICAS_EDITED: FaultRule(FaultFamily.MANIFEST, TargetKind.OBJECT, 5),
+    FaultKind.STRATEGY_EDITED: FaultRule(FaultFamily.MANIFEST, TargetKind.OBJECT, 1),
+    FaultKind.CODE_EDITED: FaultRule(FaultFamily.MANIFEST, TargetKind.OBJECT, 2),
+    FaultKind.SUBSCRIPTION_EDITED: FaultRule(FaultFamily.MANIFEST, TargetKind.OBJECT, 1, 5, 30),
+    FaultKind.GROUP_SUSPENDED: FaultRule(FaultFamily.MANIFEST, TargetKind.OBJECT, 1, 1, 15),
+    FaultKind.GROUP_DELETED: FaultRule(FaultFamily.MANIFEST, TargetKind.OBJECT, 1, 1, 15),
+    FaultKind.AUTOSCALED: FaultRule(FaultFamily.MANIFEST, TargetKind.OBJECT, 1, 5, 30),
+    FaultKind.RUN_KILLED: FaultRule(FaultFamily.MANIFEST, TargetKind.OBJECT, 2, 0.1, 15),
+    FaultKind.POD_KILLED: FaultRule(FaultFamily.MANIFEST, TargetKind.POD, 3),
+    FaultKind.POD_FROZEN: FaultRule(FaultFamily.MANIFEST, TargetKind.POD, 2, 2, 60),
 }
+_WITHOUT_MANIFEST: Final = frozenset({FaultFamily.MEMBERS, FaultFamily.NETWORK, FaultFamily.CLOCKS})
+"""What a group that is run by its manifest has no part in: its members come and go as it says."""
 LONGEST_START: Final = 15.0  # of a broker that was killed, on a busy machine: until then it counts as broken
 
 
@@ -147,6 +172,7 @@ class Stage:
     controller: bool = False
     queues: int = 4  # on each broker
     members: int = 2
+    manifest: bool = False  # whether `rocketfleet run` runs it
     lock_seconds: float = 60.0  # how long brokers keep a lock that is not renewed
     from_last_offset: bool = False
     handler_seconds: float = 0.005
@@ -220,6 +246,10 @@ class _Drawing:
     def __init__(self, random_numbers: random.Random, duration: float, families: Collection[FaultFamily]) -> None:
         self._random = random_numbers
         self._end = max(duration - MARGIN, 0.0)
+        by_manifest = FaultFamily.MANIFEST in families and (
+            not _WITHOUT_MANIFEST & set(families) or random_numbers.random() < 0.3
+        )
+        families = set(families) - (_WITHOUT_MANIFEST if by_manifest else {FaultFamily.MANIFEST})
         self._kinds = [kind for kind, rule in RULES.items() if rule.family in families]
         kinds_of_broker = FaultFamily.BROKERS in families
         replicated = kinds_of_broker and random_numbers.random() < 0.25
@@ -232,6 +262,7 @@ class _Drawing:
             controller=replicated and random_numbers.random() < 0.5,
             queues=random_numbers.choice((2, 4, 6)),
             members=random_numbers.choice((1, 2, 2, 3)),
+            manifest=by_manifest,
             lock_seconds=random_numbers.choice((60.0, 15.0)),
             from_last_offset=random_numbers.random() < 0.5,
             handler_seconds=random_numbers.choice((0.001, 0.005, 0.02)),
@@ -239,7 +270,7 @@ class _Drawing:
         self._now = 0.0
         self._busy: dict[str, float] = {}  # what is broken, until when
         self._lasting: list[float] = []  # the ends of faults that last
-        self._processes = dict.fromkeys(self.stage.member_names, 1)
+        self._processes = {} if by_manifest else dict.fromkeys(self.stage.member_names, 1)
         self._number = self.stage.members
         self._queues = self.stage.queues
         self._growths = 0
@@ -248,7 +279,7 @@ class _Drawing:
 
     def draw(self) -> Iterable[TimedFault]:
         while True:
-            self._now = round(self._now + self._random.expovariate(1 / self._mean_gap), 1)
+            self._now = round(self._now + max(0.1, self._random.expovariate(1 / self._mean_gap)), 1)
             if self._now >= self._end:
                 return
             possible = [(kind, targets) for kind in self._kinds if (targets := self._targets(kind))]
@@ -288,6 +319,10 @@ class _Drawing:
             case TargetKind.LINK:
                 links = [f"{member}/{broker}" for member in self._whole_members() for broker in self.stage.broker_names]
                 return [link for link in links if self._is_whole(link)]
+            case TargetKind.OBJECT:
+                return ["group"] if self._is_whole("group") else []
+            case TargetKind.POD:
+                return ["pod"] if self._is_whole("pod") else []
 
     def _can_change_topic(self, kind: FaultKind) -> bool:
         if not self._is_whole("topic") or not all(map(self._is_whole, (*self.stage.broker_names, "name-server"))):
@@ -352,5 +387,11 @@ class _Drawing:
                 return {"seconds_back": draw.choice((0, 5, 30))}
             case FaultKind.CLOCK_JUMPS:
                 return {"seconds": draw.choice((-3600, -45, 45, 3600))}
+            case FaultKind.REPLICAS_EDITED | FaultKind.AUTOSCALED:
+                return {"replicas": draw.randint(1, 4)}
+            case FaultKind.STRATEGY_EDITED:
+                return {"strategy": draw.choice(STRATEGIES).value}
+            case FaultKind.POD_KILLED | FaultKind.POD_FROZEN:
+                return {"which": round(draw.random(), 3)}
             case _:
                 return {}
