@@ -71,12 +71,15 @@ class ManifestRun:
         self.write()
 
     def write(self) -> None:
-        """Write the file anew, as a whole."""
+        """Write the file anew, as a whole, or remove it."""
         head = {"apiVersion": "rocketfleet.io/v1alpha1", "kind": "ConsumerGroup", "metadata": {"name": self.group}}
-        draft = self.directory / "draft"
-        # JSON is YAML.
-        draft.write_text(json.dumps({**head, "spec": self.spec}, indent=2) + "\n" if self.present else "")
-        draft.replace(self.directory / "group.yaml")
+        folder, draft = self.directory / "manifests", self.directory / "draft"
+        folder.mkdir(exist_ok=True)
+        if not self.present:
+            (folder / "group.yaml").unlink(missing_ok=True)
+            return
+        draft.write_text(json.dumps({**head, "spec": self.spec}, indent=2) + "\n")  # JSON is YAML
+        draft.replace(folder / "group.yaml")
 
     def start(self) -> None:
         """Start `rocketfleet run`; pods that are there go on."""
@@ -91,7 +94,7 @@ class ManifestRun:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("ROCKETFLEET_")}
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "rocketfleet.cli.main", "run", "-f", "group.yaml", "--plain", "-v",
+                [sys.executable, "-m", "rocketfleet.cli.main", "run", "-f", "manifests", "--plain", "-v",
                  "--state-dir", str(self.state)],
                 cwd=self.directory,
                 env={

@@ -15,7 +15,7 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests import broker_members, broker_offsets, broker_topics
-from rocketfleet.testing.history import EventKind, Recorder
+from rocketfleet.testing.history import ChangeName, EventKind, Recorder
 from rocketfleet.wire.queue import MessageQueue
 
 LOOK_SECONDS = 1.0
@@ -66,6 +66,7 @@ class Observer:
         self._brokers = brokers
         self._looking: asyncio.Task[None] | None = None
         self._left_alone: dict[tuple[str, str], float] = {}
+        self._retry_queues: set[MessageQueue] = set()
         self.sight = Sight()
         self.owners: dict[MessageQueue, list[str]] = {}
 
@@ -136,6 +137,7 @@ class Observer:
                     raise
                 continue  # the broker does not have this topic (yet)
             ends |= {MessageQueue(topic, broker, number): end for number, (_, end) in found.items()}
+        self._note_retry_queues(ends)
         event = self._recorder.event
         self._recorder.write(
             [
@@ -144,6 +146,13 @@ class Observer:
             ]
         )
         return committed, ends
+
+    def _note_retry_queues(self, ends: Mapping[MessageQueue, int]) -> None:
+        """A broker makes a group's retry topic as its first member comes: to the others a topic that grows."""
+        new = {queue for queue in ends if queue.topic.startswith(RETRY_PREFIX)} - self._retry_queues
+        self._retry_queues |= new
+        for queue in new:
+            self._recorder.note(EventKind.CHANGE, what=ChangeName.TOPIC_GREW, topic=queue.topic, broker=queue.broker)
 
     async def _ask_for_owners(self, masters: Mapping[str, str], queues: Mapping[MessageQueue, int]) -> None:
         remoting, began = self._client.remoting, time.monotonic()

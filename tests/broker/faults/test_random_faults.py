@@ -1,7 +1,7 @@
 """Three minutes of `make faults`: seeds that are fixed, so that a failure is the product's, or comes again by its seed.
 
-Each is a run of the harness as its users start it, with brokers of its own. What differs is what the seed draws: members
-that join, leave, die and freeze, brokers that die, and networks that are cut; see the schedule in the output.
+Each is a run of the harness as its users start it, with brokers of its own. What differs is what the seed draws:
+members that join, leave, die and freeze, brokers that die, networks that are cut; see the schedule in the output.
 """
 
 import subprocess
