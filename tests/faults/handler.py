@@ -26,7 +26,7 @@ if str(_HERE) not in rocketfleet.__path__:
     rocketfleet.__path__.append(str(_HERE))
 
 from rocketfleet.testing.history import EventKind, Recorder  # noqa: E402 - an older package has it only from now on
-from rocketfleet.testing.recorded import recorded  # noqa: E402
+from rocketfleet.testing.recording import recorded  # noqa: E402
 
 
 class HandlerFaultError(Exception):

@@ -3,7 +3,7 @@
 What is listed here is public, as docs/testing.md describes it. To read the code:
 
 - `history.py` is the format: one line for each thing that happened, written by whoever did or saw it
-- `recorded.py` wraps a handler so that it writes down what it handles
+- `recording.py` wraps a handler so that it writes down what it handles
 - `checker/` compares a history with what is promised: `check(history, promises)` gives a `HistoryVerdict`
 - `group/` is a group of real worker processes on a development broker, for `pytest_plugin.py` and its fixtures
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Recorder,
         read,
     )
-    from rocketfleet.testing.recorded import recorded
+    from rocketfleet.testing.recording import recorded
 
 __all__ = [
     "ChangeName",
@@ -66,7 +66,7 @@ _HOMES = {
     "HistoryFormatError": "history",
     "Recorder": "history",
     "read": "history",
-    "recorded": "recorded",
+    "recorded": "recording",
     "check": "checker.check",
     "FindingFamily": "checker.finding",
     "HistoryFinding": "checker.finding",

@@ -5,7 +5,7 @@ pytest imports this in every run where Rocketfleet is installed, so it imports n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rocketfleet.devbroker.fleet import Fleet
     from rocketfleet.testing.group.worker_group import WorkerGroup
 
-_EXTRA = "the fixtures of Rocketfleet start a broker, and that needs more packages: pip install 'rocketfleet[broker]'"
-
 
 @pytest.fixture(scope="session")
 def rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
@@ -24,20 +22,18 @@ def rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
     It needs Java 17 or newer. The first start of all fetches RocketMQ's jars into a cache.
     """
-    try:
-        from rocketfleet.devbroker.errors import DevBrokerError
-        from rocketfleet.devbroker.fleet import Fleet
-        from rocketfleet.devbroker.guard import Guard
-        from rocketfleet.devbroker.setup.config import FleetSpec
-    except ModuleNotFoundError as error:
-        _fail(f"{_EXTRA} (there is no {error.name})")
+    from rocketfleet.devbroker.errors import DevBrokerError
+    from rocketfleet.devbroker.fleet import Fleet
+    from rocketfleet.devbroker.guard import Guard
+    from rocketfleet.devbroker.setup.config import FleetSpec
+
     fleet = Fleet(tmp_path_factory.mktemp("rocketmq"))
     guard = Guard(fleet.directory)  # should this process be killed, no broker is left behind
     try:
         try:
             fleet.start(FleetSpec())
-        except DevBrokerError as error:
-            _fail(str(error))
+        except DevBrokerError as error:  # no Java, say, or not the packages that fetching RocketMQ takes
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
         yield fleet
     finally:
         fleet.stop(delete_data=True)
@@ -61,7 +57,3 @@ def worker_group(rocketmq: Fleet, tmp_path_factory: pytest.TempPathFactory) -> I
     yield make
     for group in groups:
         group.close()
-
-
-def _fail(sentence: str) -> NoReturn:
-    pytest.fail(sentence, pytrace=False)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rocketfleet.testing.group.handler_place import HANDLER_VARIABLE, MEMBER_VARIABLE, PATH_VARIABLE, RECORD_VARIABLE
 from rocketfleet.testing.history import Recorder
-from rocketfleet.testing.recorded import recorded
+from rocketfleet.testing.recording import recorded
 from rocketfleet.worker.handler_loading import load_handler
 
 _path = os.environ.get(PATH_VARIABLE)

@@ -15,7 +15,8 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from rocketfleet.testing.group.group_sight import GroupSight
 from rocketfleet.testing.group.group_traffic import Body, GroupTraffic
 from rocketfleet.testing.group.handler_place import HandlerPlace
 from rocketfleet.testing.group.worker_under_test import WorkerUnderTest
-from rocketfleet.testing.history import EventHistory, EventKind, HandlingOutcome, Recorder, read
+from rocketfleet.testing.history import EventHistory, EventKind, FaultName, HandlingOutcome, Recorder, read
 from rocketfleet.wire.message import Message
 
 _LOOK_SECONDS = 0.1
@@ -163,6 +164,15 @@ class WorkerGroup:
         worker = worker or self._oldest()
         worker.leave()
         return worker
+
+    @contextmanager
+    def fault(self, name: FaultName, target: str) -> Iterator[None]:
+        """Write down a fault that the test makes itself: enter before it, leave when it is healed."""
+        self._recorder.note(EventKind.FAULT, name=name.value, target=target)
+        try:
+            yield
+        finally:
+            self._recorder.note(EventKind.HEALED, name=name.value, target=target)
 
     # -- traffic ------------------------------------------------------------------------------------------------------
 

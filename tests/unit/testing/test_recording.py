@@ -11,7 +11,7 @@ from tests.unit.consumer.messages import received, several
 from rocketfleet.consumer.handler import inspect_handler
 from rocketfleet.consumer.results import COMMIT, RETRY, ROLLBACK, SUCCESS, SUSPEND, Retry
 from rocketfleet.testing.history import EventKind, Recorder, read
-from rocketfleet.testing.recorded import recorded
+from rocketfleet.testing.recording import recorded
 from rocketfleet.wire.message import ReceivedMessage
 
 
