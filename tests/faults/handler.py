@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,8 @@ class HandlerFaultError(Exception):
 def name_of_process() -> str:
     """The client id of this process: given, or a pod's. Of several, its log knows the number."""
     given = os.environ.get(_CLIENT_ID) or f"{os.environ.get('POD_NAME')}@{os.environ.get('POD_UID')}"
-    formatter = logging.getLogger().handlers[0].formatter if logging.getLogger().handlers else None
-    number = getattr(formatter, "_process", None)
+    formats = [handler.formatter for handler in logging.getLogger().handlers]
+    number = next((found[1] for one in formats if (found := re.search(r" \[(\d+)\] ", getattr(one, "_fmt", "")))), None)
     return given + ("" if number is None else f"#{number}")
 
 

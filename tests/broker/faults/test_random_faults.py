@@ -19,17 +19,17 @@ pytestmark = pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("seed", "mode", "families"),
     [
-        (7, "Concurrent", ("members", "brokers")),
-        (4, "Orderly", ("members", "handlers", "topology")),
+        (9, "Concurrent", ("members", "brokers")),
+        (5, "Orderly", ("members", "handlers", "topology")),
         (2, "Orderly", ("members", "brokers", "network")),
     ],
     ids=["concurrent", "orderly", "network"],
 )
-def test_a_seed(seed: int, mode: str, families: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_seed(seed: int, mode: str, families: tuple[str, ...]) -> None:
     only = [f"--only={family}" for family in families]
     command = ["-m", "tests.faults", f"--seed={seed}", f"--mode={mode}", f"--duration={SECONDS}", *only]
     ended = subprocess.run(
-        [sys.executable, *command, "--settle=90", f"--directory={tmp_path / 'run'}"],
+        [sys.executable, *command, "--settle=90"],  # the history of a bad run stays, in a directory that it names
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
