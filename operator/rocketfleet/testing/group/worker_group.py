@@ -39,6 +39,14 @@ from rocketfleet.wire.message import Message
 
 _LOOK_SECONDS = 0.1
 _numbers = itertools.count(1)
+_AT_LEISURE = Promises(
+    commit_seconds=5.0,
+    owned_after_handover=20.0,
+    owned_after_kill=25.0,
+    owned_after_broker=30.0,
+    owned_after_growth=60.0,
+)
+"""A test of a handler is no test of how fast a queue is taken over on a machine with other things to do."""
 
 
 class WorkerGroup:
@@ -220,6 +228,8 @@ class WorkerGroup:
         """End the traffic, let the group work off what is there for at most `timeout` seconds, and judge.
 
         A message that the handler never manages is a finding then: `lost`, or `stuck` if nobody has sent it back.
+        Without `promises` there is more time for everything than Rocketfleet promises, for the test's machine may be
+        busy; whether the group is orderly is known.
         """
         self.stop_traffic()
         deadline = time.monotonic() + timeout
@@ -228,7 +238,7 @@ class WorkerGroup:
                 worker.check()
             time.sleep(_LOOK_SECONDS)
         self._recorder.note(EventKind.END_OF_RUN)
-        return check(self.history, replace(promises or Promises(), orderly=self._orderly))
+        return check(self.history, replace(promises or _AT_LEISURE, orderly=self._orderly))
 
     def _is_done(self) -> bool:
         history = self.history

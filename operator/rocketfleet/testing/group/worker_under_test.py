@@ -19,6 +19,7 @@ _COMMAND = (sys.executable, "-c", "from rocketfleet.cli.main import main; main()
 _PR_SET_PDEATHSIG = 1
 _ASK_SECONDS = 1.0
 _LOG_LINES = 25
+_STOPS_SECONDS = 0.02  # for all threads of a process, where nobody says so
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -90,7 +91,10 @@ class WorkerUnderTest:
     def stopped(self) -> Iterator[None]:
         """For a moment that nobody notices, to look at what it wrote."""
         self._process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        else:
+            time.sleep(_STOPS_SECONDS)
         try:
             yield
         finally:
