@@ -79,6 +79,26 @@ def test_a_broker_may_forget_what_it_had_not_saved_if_nobody_can_tell_it_again()
     }  # it had been saved by then
 
 
+def test_whoever_dies_after_the_repetition_could_have_told_before_it() -> None:
+    story = twice(again=22).fault(14, "broker_killed", "broker-a", until=20)
+    assert story.fault(21, "killed", "m1").verdict().ok
+    story.events = [event for event in story.events if event.details.get("name") != "killed"]
+    assert found(story.fault(22.5, "killed", "m1").verdict()) == {"repeated": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "cause"),
+    [
+        ("cut", "m1", "member cut off"),
+        ("lossy", "m1", "packets of the member lost"),
+        ("broker_cut", "broker-a", "broker cut off"),
+        ("broker_frozen", "broker-a", "broker frozen"),
+    ],
+)
+def test_an_excuse_has_its_name(name: str, target: str, cause: str) -> None:
+    assert twice().fault(10.5, name, target, until=15).verdict().excused == {cause: 1}
+
+
 def test_where_nobody_looked_the_offset_counts_as_safe_when_it_should_have_been() -> None:
     def unseen(kill: float) -> Story:
         story = Story().joined(0, "m1", "m2").sent(1, 0).handled("m1", 0, 10, 11).handled("m2", 0, 30, 31)
