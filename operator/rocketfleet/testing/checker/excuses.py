@@ -9,9 +9,9 @@ tolerated, makes it come again. Two facts say when the window is closed, and the
   no observation: whoever commits later than promised is not excused by a kill that came in between. A fault that was on
   in the meantime puts it off.
 
-A fault explains a repetition only if it was on in this window, struck this member or this queue's broker, and is one
-that the promises except: a cut that was too short, a freeze that ended within the lease, or a kill after the offset was
-safe explain nothing.
+A fault explains a repetition only if it was on in this window and before the repetition, struck this member or this
+queue's broker, and is one that the promises except: a cut that was too short, a freeze that ended within the lease, or a
+kill after the offset was safe explain nothing.
 """
 
 from rocketfleet.testing.checker.promises import Promises
@@ -44,7 +44,8 @@ def safe_from(record: RunRecord, promises: Promises, handling: RecordedHandling)
 
 def why_again(record: RunRecord, promises: Promises, before: RecordedHandling, again: RecordedHandling) -> str | None:
     """What explains that a message was handled again after `before`, in a word or two; None if nothing does."""
-    begin, end = before.begin, safe_from(record, promises, before)
+    begin, safe = before.begin, safe_from(record, promises, before)
+    end, forgettable = (min(moment, again.begin) for moment in (safe, safe + promises.broker_saves))
     member, broker = before.member, broker_of(before.queue)
     for fault in record.faults_of(member, FaultName.KILLED):
         if fault.overlaps(begin, end):
@@ -62,7 +63,7 @@ def why_again(record: RunRecord, promises: Promises, before: RecordedHandling, a
         # It forgets what it had not saved; a member that is still there tells it again. What failed is on its way back
         # to the broker for a moment.
         busy = before.end + (promises.commit_seconds if before.failed else 0.0)
-        if fault.overlaps(begin, end + promises.broker_saves) and (
+        if fault.overlaps(begin, forgettable) and (
             busy >= fault.start
             or not _could_tell(record, promises, member, fault.start, min(again.begin, fault.end + promises.recovery))
         ):

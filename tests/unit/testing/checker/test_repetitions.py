@@ -120,6 +120,16 @@ def test_a_fault_that_was_on_puts_the_commit_off() -> None:
     assert story.verdict().excused == {"member killed": 1}
 
 
+def test_a_fault_after_the_repetition_explains_nothing() -> None:
+    def unseen(kill: float) -> Story:
+        # Nobody saw the offset, and a fault that was never healed put its commit off for ever.
+        story = Story().joined(0, "m1", "m2").sent(1, 0).handled("m1", 0, 10, 11).handled("m2", 0, 30, 31)
+        return story.fault(10.5, "slowed", "m1").fault(kill, "killed", "m1")
+
+    assert unseen(29).verdict().ok
+    assert found(unseen(32).verdict()) == {"repeated": 1}
+
+
 def test_a_member_is_known_by_its_client_id_too() -> None:
     story = twice().fault(10.5, "killed", "10.0.0.1@4711")
     assert found(story.verdict()) == {"repeated": 1}
