@@ -39,6 +39,7 @@ _log = logging.getLogger(__name__)
 UNSETTLED_EVERY = 1.0
 ASK_TIMEOUT = 1.0  # what a member gets to say what it holds
 WATCH_TIMEOUT = 5.0  # what a watched member gets to answer
+_NO_CONNECTION = "RemotingSendRequestException"  # in a broker's remark, if it could not even ask the member
 
 
 class Rebalancer:
@@ -328,5 +329,7 @@ class Rebalancer:
 
 def _is_silence(error: RocketMQError) -> bool:
     if isinstance(error, ResponseError):
-        return error.code == ResponseCode.CONSUME_MSG_TIMEOUT  # the broker's word for a member that did not answer it
+        # The broker's words for a member that did not answer it, and for one whose connection is gone: it lists such a
+        # member for two minutes, if its last heartbeat was read after its end.
+        return error.code == ResponseCode.CONSUME_MSG_TIMEOUT or _NO_CONNECTION in (error.remark or "")
     return isinstance(error, RequestTimeout)

@@ -432,7 +432,19 @@ async def watched(make: Make, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("error", [RequestTimeout(ADDRESS, INFO, 1.0), ResponseError(207, "timeout", ADDRESS, INFO)])
+NOT_SENT = (
+    "invoke consumer <g> <zz> Exception: org.apache.rocketmq.remoting.exception.RemotingSendRequestException: send"
+)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RequestTimeout(ADDRESS, INFO, 1.0),
+        ResponseError(207, "timeout", ADDRESS, INFO),
+        ResponseError(1, NOT_SENT, ADDRESS, INFO),
+    ],
+)
 async def test_a_silent_member_is_taken_care_of_until_it_answers(
     make: Make, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
