@@ -10,8 +10,8 @@ tolerated, makes it come again. Two facts say when the window is closed, and the
   in the meantime puts it off.
 
 A fault explains a repetition only if it was on in this window and before the repetition, struck this member or this
-queue's broker, and is one that the promises except: a cut that was too short, a freeze that ended within the lease, or a
-kill after the offset was safe explain nothing.
+queue's broker, and is one that the promises except: a cut that was too short, a freeze that ended within the lease, or
+a kill after the offset was safe explain nothing.
 """
 
 from rocketfleet.testing.checker.promises import Promises
