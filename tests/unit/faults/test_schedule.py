@@ -1,7 +1,10 @@
 """Schedules of the fault harness are the same for the same seed, can be played, and leave nothing broken."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.faults.faults_by_kind import FAULTS
@@ -21,6 +24,7 @@ from tests.faults.schedule import (
     draw_schedule,
 )
 
+REGRESSIONS = Path(__file__).resolve().parents[2] / "faults" / "regressions"
 MODES = [read_mode(f"{mode},{handover}") for mode in ("Concurrent", "Orderly") for handover in ("Exclusive", "Eager")]
 FAMILIES = st.lists(st.sampled_from(FaultFamily), min_size=1, unique=True)
 SCHEDULES = st.builds(
@@ -145,3 +149,10 @@ def every_mode() -> Iterator[str]:
 
 def lasting_at(schedule: FaultSchedule, moment: float) -> list[TimedFault]:
     return [fault for fault in schedule.faults if fault.lasts and fault.at <= moment < fault.ends]
+
+
+@pytest.mark.parametrize("path", sorted(REGRESSIONS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_regression_that_was_kept_can_be_replayed(path: Path) -> None:
+    schedule = FaultSchedule.from_json(path.read_text())
+    assert json.loads(path.read_text())["found"].endswith(".")
+    assert all(fault.kind in FAULTS and fault.ends < schedule.duration for fault in schedule.faults)
