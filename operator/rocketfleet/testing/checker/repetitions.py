@@ -52,17 +52,9 @@ def _cause(
     if was_asked_back(record, before, again):
         return "offsets reset"
     if before.place == again.place:
-        # From one to the next of this place, back to the success before: one of these steps has to be explained by a
-        # fault, and every one by something.
-        steps = [one for one in earlier if one.place == again.place]
-        steps = [*steps[steps.index(before) :], again] if before in steps else [before, again]
-        cause = None
-        for one, following in pairwise(steps):
-            reason = why_again(record, promises, one, following)
-            if reason is None and not one.failed:
-                return None
-            cause = cause or reason
-        return cause
+        # What failed in between asked for it again; but that it came at all after the success has to be explained.
+        failed = [one for one in earlier if one.place == again.place and one.failed and one.begin >= before.begin]
+        return next(filter(None, (why_again(record, promises, before, one) for one in (*failed, again))), None)
     if again.tries == before.tries == 0:
         return "stored twice by its sender"
     # It went back to the broker, and its old place was not safe, or the broker has it twice.

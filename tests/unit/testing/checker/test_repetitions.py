@@ -217,3 +217,13 @@ def test_where_nothing_is_promised_they_are_only_counted() -> None:
 def test_a_topic_that_was_made_anew_has_other_messages() -> None:
     assert twice().change(50, "topic_created", topic="orders").verdict().ok
     assert found(twice().change(50, "topic_created", topic="others").verdict()) == {"repeated": 1}
+
+
+def test_a_failure_meanwhile_does_not_stand_in_the_way_of_an_excuse() -> None:
+    # Somebody else began it and failed before the kill, which is a finding of its own.
+    story = (
+        Story().joined(0, "m1", "m2").sent(1, 0).handled("m1", 0, 10, 11).handled("m3", 0, 10.9, 10.95, outcome="error")
+    )
+    verdict = story.fault(11.1, "killed", "m1").handled("m2", 0, 14, 15).verdict()
+    assert found(verdict) == {"double": 1}
+    assert verdict.excused == {"member killed": 1}
