@@ -5,19 +5,22 @@ moment is the one that is hit.
 """
 
 import asyncio
+import time
 
 from tests.faults.fault import Fault
+from tests.faults.observer import RETRY_PREFIX
 
 from rocketfleet.client.requests import broker_admin
 from rocketfleet.devbroker.errors import DevBrokerError
-from rocketfleet.devbroker.setup.config import NAME_SERVER
-from rocketfleet.testing.history import FaultName
+from rocketfleet.devbroker.setup.config import NAME_SERVER, broker_name_of
+from rocketfleet.testing.history import ChangeName, EventKind, FaultName
 
 
 class _OfProcess(Fault):
     """A fault of one server."""
 
     process = ""
+    since = 0.0
 
     async def chosen(self) -> str:
         """The process that is hit; the same one is healed."""
@@ -33,6 +36,12 @@ class _OfProcess(Fault):
     async def start_again(self) -> None:
         await asyncio.to_thread(self.scene.fleet.start_again, await self.chosen())
         self.note_healed()
+        if self.scene.manifest is not None or self.scene.members.last_start > self.since:
+            # To a member that has joined meanwhile it is a broker that is added: seen at its next look at the routes.
+            for topic in (self.scene.topic, RETRY_PREFIX + self.scene.group):
+                self.scene.recorder.note(
+                    EventKind.CHANGE, what=ChangeName.TOPIC_GREW, topic=topic, broker=broker_name_of(self.process)
+                )
 
 
 class BrokerPaused(_OfProcess):
@@ -53,6 +62,7 @@ class BrokerKilled(_OfProcess):
 
     async def apply(self) -> None:
         process = await self.chosen()
+        self.since = time.monotonic()
         self.note_fault(process=process)
         await asyncio.to_thread(self.scene.fleet.kill, process)
 
@@ -67,6 +77,7 @@ class BrokerRestarted(_OfProcess):
 
     async def apply(self) -> None:
         process = await self.chosen()
+        self.since = time.monotonic()
         self.note_fault(process=process)
         await asyncio.to_thread(self.scene.fleet.end, process)
 

@@ -39,7 +39,7 @@ class BrokerAdded(Fault):
         layout.brokers = self.scene.schedule.stage.broker_names[: len(layout.brokers) + 1]
         await set_topic(self, layout.brokers[-1:], layout.queues)
         self.scene.recorder.note(
-            EventKind.CHANGE, what=ChangeName.TOPIC_GREW, topic=self.scene.topic, broker=layout.brokers[-1]
+            EventKind.CHANGE, what=ChangeName.TOPIC_GREW, topic=self.scene.topic, added=layout.brokers[-1]
         )
 
 

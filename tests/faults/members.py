@@ -133,6 +133,7 @@ class Members:
     environment: Callable[[str], Mapping[str, str]] = lambda name: {}
     preparation: Callable[[str], Callable[[], None] | None] = lambda name: None  # called in the child
     running: dict[str, RunningMember] = field(default_factory=dict)
+    last_start: float = 0.0
     _behaviours: dict[str, Behaviour] = field(default_factory=dict)
     _for_all: dict[str, dict[str, Any]] = field(default_factory=dict)
     _processes: dict[str, int] = field(default_factory=dict)
@@ -170,6 +171,7 @@ class Members:
                 preexec_fn=before_exec,  # noqa: PLW1509 - it makes system calls only
             )
         self.running[name] = RunningMember(name, process, processes)
+        self.last_start = time.monotonic()
         return self.running[name]
 
     def _arguments(self, name: str, processes: int) -> list[str]:

@@ -152,7 +152,7 @@ class Observer:
         new = {queue for queue in ends if queue.topic.startswith(RETRY_PREFIX)} - self._retry_queues
         self._retry_queues |= new
         for queue in new:
-            self._recorder.note(EventKind.CHANGE, what=ChangeName.TOPIC_GREW, topic=queue.topic, broker=queue.broker)
+            self._recorder.note(EventKind.CHANGE, what=ChangeName.TOPIC_GREW, topic=queue.topic, made_at=queue.broker)
 
     async def _ask_for_owners(self, masters: Mapping[str, str], queues: Mapping[MessageQueue, int]) -> None:
         remoting, began = self._client.remoting, time.monotonic()

@@ -144,6 +144,8 @@ def _causes(record: RunRecord, promises: Promises, queue: str) -> Iterator[_Caus
             yield fault.start, min(fault.end, fault.start + promises.silent_seconds) + promises.owned_after_broker
             yield fault.end, fault.end + promises.owned_after_broker
     for change in record.topic_changes(queue, ChangeName.TOPIC_CREATED, ChangeName.TOPIC_GREW):
+        if change.details.get("broker", broker) != broker:
+            continue  # it grew elsewhere
         yield change.at, change.at + promises.owned_after_growth
     if any(record.topic_changes(queue, ChangeName.TOPIC_DELETED)):
         yield min(change.at for change in record.topic_changes(queue, ChangeName.TOPIC_DELETED)), math.inf
