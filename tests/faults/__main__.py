@@ -79,7 +79,11 @@ def main(
         given = [read_mode(mode) for mode in modes] or [read_mode("Concurrent"), read_mode("Orderly")]
     except UnknownModeError as error:
         raise click.BadParameter(str(error)) from error
-    families = _playable([FaultFamily(family) for family in only] or list(FAMILIES), show=show)
+    wanted = [FaultFamily(family) for family in only] or list(FAMILIES)
+    if package is not None and FaultFamily.MANIFEST in wanted:
+        click.echo("faults of the family manifest are left out: --package is about members only", err=True)
+        wanted.remove(FaultFamily.MANIFEST)
+    families = _playable(wanted, show=show)
     if schedule_file is not None:
         schedules = [_replayed(schedule_file, families)] * runs
     else:
