@@ -27,7 +27,7 @@ PARALLEL := --dist worksteal -n
 REGISTRY ?=
 SOURCE ?=
 
-.PHONY: help demo test spark e2e bench bench-spark check crds docs docs-serve fmt clean setup jars unit faults lock chart-readme release
+.PHONY: help demo test spark e2e bench bench-spark check crds docs docs-serve fmt clean setup jars unit faults slow lock chart-readme release
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,10 @@ test: check jars ## lint, types, unit and property tests, and the tests on a rea
 unit: $(DEV) ## only the tests that need no broker
 	@$(BIN)/pytest $(PARALLEL) $(JOBS) tests/unit $(ARGS)
 
-faults: jars ## the long fault tests, with the real times of a broker
+faults: jars ## random faults against a real group, from a seed, with a verdict; SEED=, RUNS=, MODE=, or ARGS=--help
+	@$(BIN)/python -m tests.faults $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(MODE),--mode $(MODE)) $(ARGS)
+
+slow: jars ## the long tests on a broker, with its real times: frozen members, elections
 	@$(BIN)/pytest -m slow tests/broker $(ARGS)
 
 spark: $(SPARK) jars ## the tests of the Spark data source, on a real broker; installs PySpark, 400 MB, once

@@ -232,6 +232,8 @@ class ModelClient:
         self.topics: dict[str, tuple[MessageQueue, ...]] = {}
         self.absent: dict[str, tuple[MessageQueue, ...]] = {}  # topic → queues of brokers that are away
         self.brokers = self
+        self.routes = self
+        self.hurried: list[str] = []  # topics whose routes were asked for before their time
         self.clusters: dict[str, str] = {}
         self.name_servers = self
         self.versions: dict[str, DataVersion | Exception] = {}  # of a master's topics, by its address
@@ -264,6 +266,10 @@ class ModelClient:
         if topic not in self.topics:
             raise NoRoute(topic, "the test does not know it")
         return self.topics[topic]
+
+    def hurry(self, topic: str) -> bool:
+        self.hurried.append(topic)
+        return True
 
     def absent_queues(self, topic: str) -> tuple[MessageQueue, ...]:
         return self.absent.get(topic, ())

@@ -12,6 +12,7 @@ import rocketfleet
 import rocketfleet.facade.client
 import rocketfleet.facade.exceptions
 import rocketfleet.spark
+import rocketfleet.testing
 from markdown_text import fenced_blocks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,6 +24,7 @@ EXAMPLES = [name for name in TRACKED if name.startswith("examples/") and name.en
 PUBLIC = {
     "rocketfleet": set(rocketfleet.__all__),
     "rocketfleet.spark": set(rocketfleet.spark.__all__),
+    "rocketfleet.testing": set(rocketfleet.testing.__all__),
     "rocketfleet.facade.client": {name for name in vars(rocketfleet.facade.client) if not name.startswith("_")},
     "rocketfleet.facade.exceptions": {name for name in vars(rocketfleet.facade.exceptions) if not name.startswith("_")},
 }

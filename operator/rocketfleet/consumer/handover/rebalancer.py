@@ -4,6 +4,11 @@ anyway.
 A round reads the topics' queues (from the routes at hand), the group's members (from a broker) and, for strategies
 that want to know, who holds what; computes our share; and tells `Holdings` the difference. While what we hold is not
 what we were given, rounds follow each other every second.
+
+Members agree only if they see the same queues. A member that joins while a broker is not registered, for it has just
+come back, sees fewer than those who are still connected to it, and shares out the healthy brokers' queues otherwise
+than they do: some would be nobody's until its next look at the routes. So who hears of another member's queue that is
+in none of its own routes asks for the route again, every second, for as long as the others may count such a queue.
 """
 
 import asyncio
@@ -18,6 +23,7 @@ from rocketfleet.allocation.strategies import Scope, Strategy, allocate_group
 from rocketfleet.base.counting import counted
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import NoPermission, NoRoute, RequestTimeout, ResponseError, RocketMQError
+from rocketfleet.client.routing.lookout import BELIEVED
 from rocketfleet.consumer.counters import Tally
 from rocketfleet.consumer.handover.holdings import Holdings
 from rocketfleet.consumer.handover.membership import Membership, jittered
@@ -41,9 +47,11 @@ class RebalanceTimings:
     watch_timeout: float = 5.0  # what a watched member gets to answer
     looks: int = 3
     looks_at_suspects: int = 12
+    looks_for_unseen: float = BELIEVED  # how long for a queue that only other members see
 
 
 _TIMINGS = RebalanceTimings()
+_NO_CONNECTION = "RemotingSendRequestException"  # in a broker's remark, if it could not even ask the member
 
 
 class Rebalancer:
@@ -81,6 +89,8 @@ class Rebalancer:
         self._view: Request | None = None  # of the last round; broadcasting has none
         self._settled_view: tuple[frozenset[str], frozenset[MessageQueue]] | None = None
         self._owners: dict[MessageQueue, str] = {}
+        self._unseen: frozenset[MessageQueue] = frozenset()  # held by others, and in no route of ours
+        self._look_until = 0.0
         self._suspects: tuple[str, ...] = ()
         self.allocated: frozenset[MessageQueue] = frozenset()
         self._kept: frozenset[MessageQueue] = frozenset()  # of brokers that are away: not shared out
@@ -141,7 +151,7 @@ class Rebalancer:
             async with self._round_over:
                 self._finished_rounds += 1
                 self._round_over.notify_all()
-            resting = self.settled and not self._awaited and not self._membership.awaits
+            resting = self.settled and not self._awaited and not self._membership.awaits and not self._looks_for_queues
             pause = self._settings.rebalance_interval if resting else self._timings.unsettled_every
             try:
                 async with asyncio.timeout(jittered(pause)):
@@ -246,17 +256,44 @@ class Rebalancer:
     async def _read_owners(self, view: Request) -> dict[MessageQueue, str]:
         """Who holds what. Asked only when something changed since we settled: `allocation/owners.py` has the rules."""
         if self.settled and self._settled_view == (frozenset(view.members), frozenset(view.queues)):
+            self._look_for_unseen()
             return self._owners
         others = [member for member in view.members if member != view.member]
         answers = await self._membership.ask_after(others, self._membership.relay, self._timings.ask_timeout)
         reports: dict[str, frozenset[MessageQueue]] = {
             member: frozenset(info.mq_table) for member, info in answers.results.items()
         }
+        self._note_unseen(frozenset().union(*reports.values()) - frozenset(view.queues))
         # As the others hear it from us: what has a window, and not what is only wanted.
         reports[view.member] = frozenset(holding.queue for holding, _ in self._holdings.lanes())
         refused = [error for error in answers.errors.values() if isinstance(error, NoPermission)]
         self._owners = {} if refused else known_owners(reports)
         return self._owners
+
+    # -- queues that only others see ----------------------------------------------------------------------------------
+
+    def _note_unseen(self, queues: frozenset[MessageQueue]) -> None:
+        """Others hold these, and none of our routes names them: they may have seen more than we have."""
+        away = frozenset(queue for topic in self._topics for queue in self._client.absent_queues(topic))
+        unseen = frozenset(queue for queue in queues - away if queue.topic in self._topics)
+        if unseen - self._unseen:
+            _log.info(
+                "group %s: other members hold %s that no route names: routes are asked for again",
+                self._settings.group,
+                counted(len(unseen), "queue"),
+            )
+            self._look_until = time.monotonic() + self._timings.looks_for_unseen
+        self._unseen = unseen
+        self._look_for_unseen()
+
+    def _look_for_unseen(self) -> None:
+        if self._looks_for_queues:
+            for topic in {queue.topic for queue in self._unseen}:
+                self._client.routes.hurry(topic)
+
+    @property
+    def _looks_for_queues(self) -> bool:
+        return bool(self._unseen) and time.monotonic() < self._look_until
 
     # -- the eye on another member ------------------------------------------------------------------------------------
 
@@ -307,5 +344,7 @@ class Rebalancer:
 
 def _is_silence(error: RocketMQError) -> bool:
     if isinstance(error, ResponseError):
-        return error.code == ResponseCode.CONSUME_MSG_TIMEOUT  # the broker's word for a member that did not answer it
+        # The broker's words for a member that did not answer it, and for one whose connection is gone: it lists such a
+        # member for two minutes, if its last heartbeat was read after its end.
+        return error.code == ResponseCode.CONSUME_MSG_TIMEOUT or _NO_CONNECTION in (error.remark or "")
     return isinstance(error, RequestTimeout)

@@ -372,6 +372,52 @@ async def test_balanced_without_the_right_to_ask_counts_nobodys_queues(make: Mak
     assert scene.table.queues == alone.table.queues, "what one sees alone does not count"
 
 
+async def test_a_queue_that_only_another_member_sees_makes_us_ask_for_its_route(make: Make) -> None:
+    scene = make("BALANCED")
+    scene.broker.members = [ME, "zz"]
+    scene.broker.holdings = {"zz": frozenset({queue(8), queue(9)})}  # of a broker that is not registered yet
+    scene.run()
+    await until(lambda: len(scene.client.hurried) >= 3)
+    asked = scene.broker.count(INFO)
+    await until(lambda: len(scene.client.hurried) >= 6)
+    assert set(scene.client.hurried) == {"t"}
+    assert scene.broker.count(INFO) <= asked + 1, "members are not asked each time"
+    assert len(scene.table.queues) == 4, "as long as we do not see them, we share out what we see"
+    scene.client.topics["t"] = tuple(queue(number) for number in range(10))
+    await until(lambda: len(scene.table.queues) == 5)
+    await until(lambda: not scene.rebalancer._looks_for_queues)
+    hurried = len(scene.client.hurried)
+    await scene.rebalancer.now()
+    assert len(scene.client.hurried) == hurried
+
+
+async def test_a_queue_that_never_comes_is_looked_for_only_so_long(make: Make) -> None:
+    scene = make("BALANCED", timings=replace(QUICK, looks_for_unseen=0.05))
+    scene.broker.members = [ME, "zz"]
+    scene.broker.holdings = {"zz": frozenset({queue(9)})}
+    scene.run()
+    await until(lambda: bool(scene.client.hurried))
+    await until(lambda: not scene.rebalancer._looks_for_queues)
+    await scene.rebalancer.now()
+    hurried = len(scene.client.hurried)
+    await scene.rebalancer.now()
+    assert len(scene.client.hurried) == hurried
+
+
+@pytest.mark.parametrize("seen", ["away", "of another topic"])
+async def test_queues_that_we_know_to_be_away_or_do_not_read_are_not_looked_for(make: Make, seen: str) -> None:
+    scene = make("BALANCED")
+    scene.broker.members = [ME, "zz"]
+    others = queue(9) if seen == "away" else queue(0, "elsewhere")
+    scene.broker.holdings = {"zz": frozenset({others})}
+    if seen == "away":
+        scene.client.absent["t"] = (others,)
+    scene.run()
+    await until(lambda: scene.rebalancer.settled)
+    await scene.rebalancer.now()
+    assert scene.client.hurried == []
+
+
 # -- the eye on another member ----------------------------------------------------------------------------------------
 
 
@@ -385,7 +431,19 @@ async def watched(make: Make) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("error", [RequestTimeout(ADDRESS, INFO, 1.0), ResponseError(207, "timeout", ADDRESS, INFO)])
+NOT_SENT = (
+    "invoke consumer <g> <zz> Exception: org.apache.rocketmq.remoting.exception.RemotingSendRequestException: send"
+)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RequestTimeout(ADDRESS, INFO, 1.0),
+        ResponseError(207, "timeout", ADDRESS, INFO),
+        ResponseError(1, NOT_SENT, ADDRESS, INFO),
+    ],
+)
 async def test_a_silent_member_is_taken_care_of_until_it_answers(make: Make, error: Exception) -> None:
     scene = await watched(make)
     scene.broker.failures[INFO] = error
