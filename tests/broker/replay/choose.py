@@ -74,6 +74,7 @@ def _schedule(name: str, way: Way, mutant: str = "", found: str = "") -> Schedul
         lives=lives,
         fresh=scenario.fresh,
         restarted=scenario.restarted,
+        slow=bool(scenario.times.slow),
         labels=way.labels,
         refused=way.refused,
         skipped=script.skipped,

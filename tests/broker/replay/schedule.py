@@ -26,6 +26,7 @@ class Schedule(NamedTuple):
     lives: float  # of a lock; the broker's usual 60 s, or few, where somebody waits for it to end
     fresh: bool  # the group has not begun
     restarted: bool  # the broker has been killed a moment ago
+    slow: bool  # members may take their time to come back to a broker
     labels: tuple[str, ...]  # the way
     refused: tuple[str, ...]  # what the broken protocol did on it, and ours does not
     skipped: tuple[str, ...]  # what has no counterpart in the real world

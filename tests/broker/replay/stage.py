@@ -43,7 +43,7 @@ _PATIENCE = 40.0
 _BACKLOG = 10  # messages in each queue when the script begins
 _EVERY = 0.1  # seconds between two more
 _LINGER = 0.5  # seconds after the last action: had something wrong been begun, it would show
-_LINGER_AFTER_RESTART = 3.0  # whoever is back at a broker that has restarted waits before it asks for anything new
+_LINGER_SLOW = 3.0  # where members may take their time to come back to a broker that has restarted
 _FILLED = 0.2  # seconds in which what was sent is pulled
 
 
@@ -205,10 +205,15 @@ class Stage:
             self._began.append(time.monotonic())
             await getattr(self, f"_{action.do}")(action)
         self._at = "the end"
-        restarted = bool(self.history.times_of("restart"))
-        await asyncio.sleep(_LINGER_AFTER_RESTART if restarted else _LINGER)
+        await asyncio.sleep(self._linger())
         await self._calm()
         return self.so_far()
+
+    def _linger(self) -> float:
+        """How long things stay as they are at the end of the script. Who is cut off may stay away for no longer."""
+        if not self.history.times_of("restart"):
+            return _LINGER
+        return _LINGER_SLOW if self._schedule.slow else 0.0
 
     async def _begin_traffic(self) -> None:
         if not self._schedule.fresh:
