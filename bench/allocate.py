@@ -24,7 +24,7 @@ from rocketfleet.allocation.balanced import balance, balanced
 from rocketfleet.allocation.config import config
 from rocketfleet.allocation.machine_room import machine_room
 from rocketfleet.allocation.machine_room_nearby import machine_room_nearby, room_before
-from rocketfleet.allocation.request import Allocate, Request
+from rocketfleet.allocation.request import Allocate, AllocationRequest
 from rocketfleet.wire.queue import MessageQueue
 
 MEMBERS, QUEUES, TOPICS, ROOMS, RUNS, LIMIT = 1_000, 10_000, 20, 4, 9, 50.0
@@ -33,7 +33,7 @@ members = [f"room{number % ROOMS}-10.0.{number // 250}.{number % 250}@{number}" 
 one_topic = sorted(MessageQueue("orders", f"room{n % ROOMS}@broker-{n % 16:02}", n // 16) for n in range(QUEUES))
 topics = [MessageQueue(f"topic-{n % TOPICS}", f"broker-{n % 16:02}", n // 16) for n in range(QUEUES)]
 random.Random(1).shuffle(topics)
-request = Request("bench", members[MEMBERS // 2], members, one_topic)
+request = AllocationRequest("bench", members[MEMBERS // 2], members, one_topic)
 before_at, before_dash = room_before("@"), room_before("-")
 nearby = partial(
     machine_room_nearby,
@@ -43,17 +43,17 @@ nearby = partial(
 )
 
 
-def cold_hash(asked: Request) -> list[MessageQueue]:
+def cold_hash(asked: AllocationRequest) -> list[MessageQueue]:
     ring._ring.cache_clear()  # noqa: SLF001 (the ring is kept, but this measures without)
     return ring.consistent_hash(asked)
 
 
-def plain_circle(asked: Request) -> list[MessageQueue]:
+def plain_circle(asked: AllocationRequest) -> list[MessageQueue]:
     index = asked.members.index(asked.member)
     return [queue for number, queue in enumerate(asked.queues) if number % len(asked.members) == index]
 
 
-def plain_hash(asked: Request) -> list[MessageQueue]:
+def plain_hash(asked: AllocationRequest) -> list[MessageQueue]:
     """As Java has it: replicas counted anew for every member, and here even the ring looked through for every queue."""
 
     def place(text: str) -> int:
@@ -73,7 +73,7 @@ def plain_hash(asked: Request) -> list[MessageQueue]:
     return share
 
 
-def plain_room(asked: Request) -> list[MessageQueue]:
+def plain_room(asked: AllocationRequest) -> list[MessageQueue]:
     near = []
     for queue in asked.queues:
         parts = queue.broker.split("@")
@@ -84,7 +84,7 @@ def plain_room(asked: Request) -> list[MessageQueue]:
     return near[index * size : (index + 1) * size] + ([near[size * len(asked.members) + index]] if index < rest else [])
 
 
-def plain_balanced(asked: Request) -> list[MessageQueue]:
+def plain_balanced(asked: AllocationRequest) -> list[MessageQueue]:
     """One queue after another from the fullest member to the emptiest: even and sticky, and no more."""
     shares: dict[str, list[MessageQueue]] = {member: [] for member in sorted(asked.members)}
     loose: list[MessageQueue] = []
@@ -97,21 +97,21 @@ def plain_balanced(asked: Request) -> list[MessageQueue]:
     return shares[asked.member]
 
 
-def situation(before: list[str]) -> Request:
+def situation(before: list[str]) -> AllocationRequest:
     """The group is `members`; its queues are held as `before` had settled."""
     settled = balance(before, topics, {})
     owners = {queue: member for member, share in settled.items() for queue in share}
-    return Request("bench", members[MEMBERS // 2], members, topics, owners)
+    return AllocationRequest("bench", members[MEMBERS // 2], members, topics, owners)
 
 
-ROWS: list[tuple[str, str, Allocate, Request, Allocate | None, int]] = [
+ROWS: list[tuple[str, str, Allocate, AllocationRequest, Allocate | None, int]] = [
     ("AVG", "", averagely, request, None, 0),
     ("AVG_BY_CIRCLE", "", averagely_by_circle, request, plain_circle, 3),
     ("CONSISTENT_HASH", "cold", cold_hash, request, plain_hash, 1),
     ("CONFIG", "", partial(config, queues=one_topic[:10]), request, None, 0),
     ("MACHINE_ROOM", "2 of 4 rooms", partial(machine_room, rooms={"room0", "room1"}), request, plain_room, 3),
     ("MACHINE_ROOM_NEARBY", "4 rooms, AVG", nearby, request, None, 0),
-    ("BALANCED", "from scratch", balanced, Request("bench", members[0], members, topics), plain_balanced, 1),
+    ("BALANCED", "from scratch", balanced, AllocationRequest("bench", members[0], members, topics), plain_balanced, 1),
     ("BALANCED", "one joins", balanced, situation(members[:-1]), plain_balanced, 1),
     ("BALANCED", "500 join", balanced, situation(members[:500]), plain_balanced, 1),
     ("BALANCED", "500 leave", balanced, situation([*members, *(f"x{n}" for n in range(500))]), plain_balanced, 1),

@@ -110,7 +110,7 @@ def children_of(parent: int) -> list[int]:
 
 def job(path: Path, rows: int, cores: int, heap: str) -> dict[str, float]:
     """The whole job, once."""
-    from rocketfleet.spark.analytics.batch import Request, analyse
+    from rocketfleet.spark.analytics.batch import AnalysisRequest, analyse
     from rocketfleet.spark.analytics.recommendation_file import write_recommendations
     from rocketfleet.spark.analytics.recommending import recommend
     from rocketfleet.spark.analytics.report.page import page
@@ -121,7 +121,9 @@ def job(path: Path, rows: int, cores: int, heap: str) -> dict[str, float]:
         steps: list[tuple[float, str]] = []
         started = time.perf_counter()
         made = analyse(
-            spark, Request(str(path), str(out / "tables")), lambda words: steps.append((time.perf_counter(), words))
+            spark,
+            AnalysisRequest(str(path), str(out / "tables")),
+            lambda words: steps.append((time.perf_counter(), words)),
         )
         advice = [recommend(group) for group in made.groups]
         (out / "report.html").write_text(page(made, advice, 0.0))

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"  # the only place: pyproject.toml reads it from here
 
 if TYPE_CHECKING:
-    from rocketfleet.allocation.request import AllocationError
-    from rocketfleet.allocation.request import Request as AllocationRequest
+    from rocketfleet.allocation.request import AllocationError, AllocationRequest
     from rocketfleet.allocation.strategies import Parameters as StrategyParameters
     from rocketfleet.allocation.strategies import Scope as AllocationScope
     from rocketfleet.allocation.strategies import Strategy
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
         TopicNotExist,
     )
     from rocketfleet.consumer.consumer import Consumer, ExpressionRefusedError, NoHeartbeatError
-    from rocketfleet.consumer.delivery.flow import Limits as QueueLimits
-    from rocketfleet.consumer.delivery.flow import TopicLimits
+    from rocketfleet.consumer.delivery.flow import QueueLimits, TopicLimits
     from rocketfleet.consumer.handover.holdings import FinalOffset
     from rocketfleet.consumer.offset_storage.local_offsets import OffsetFileError
     from rocketfleet.consumer.results import COMMIT, RETRY, ROLLBACK, SUCCESS, SUSPEND, ConsumeResult, Retry
@@ -146,7 +144,7 @@ __all__ = [
 # public name → module:attribute. A test keeps it, __all__ and what type checkers see above the same.
 _HOMES = {
     "AllocationError": "rocketfleet.allocation.request:AllocationError",
-    "AllocationRequest": "rocketfleet.allocation.request:Request",
+    "AllocationRequest": "rocketfleet.allocation.request:AllocationRequest",
     "AllocationScope": "rocketfleet.allocation.strategies:Scope",
     "Strategy": "rocketfleet.allocation.strategies:Strategy",
     "StrategyParameters": "rocketfleet.allocation.strategies:Parameters",
@@ -169,7 +167,7 @@ _HOMES = {
     "Consumer": "rocketfleet.consumer.consumer:Consumer",
     "ExpressionRefusedError": "rocketfleet.consumer.consumer:ExpressionRefusedError",
     "NoHeartbeatError": "rocketfleet.consumer.consumer:NoHeartbeatError",
-    "QueueLimits": "rocketfleet.consumer.delivery.flow:Limits",
+    "QueueLimits": "rocketfleet.consumer.delivery.flow:QueueLimits",
     "TopicLimits": "rocketfleet.consumer.delivery.flow:TopicLimits",
     "FinalOffset": "rocketfleet.consumer.handover.holdings:FinalOffset",
     "OffsetFileError": "rocketfleet.consumer.offset_storage.local_offsets:OffsetFileError",

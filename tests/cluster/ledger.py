@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rocketfleet.demo.verdict import Verdict, judge
+from rocketfleet.demo.verdict import DemoVerdict, judge
 
 Event = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ class Ledger:
     def finished_after(self, moment: float) -> int:
         return sum(1 for event in self.events if event["event"] == "finish" and event["time"] > moment)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> DemoVerdict:
         """Lost, repeated, out of order. A message that was stored twice, by a send whose answer was lost, is two."""
         return judge(self.sent, _without_second_copies(self.events))
 

@@ -12,7 +12,7 @@ from tests.cluster.kube import GROUPS, Kube, Manifest, condition, is_ready, name
 from tests.cluster.ledger import Ledger
 from tests.cluster.platform import NAME_SERVER, RECORDER, Platform, code, environment, restricted
 
-from rocketfleet.demo.verdict import Verdict
+from rocketfleet.demo.verdict import DemoVerdict
 
 GROUP = "orders"  # the object's name; its name at the broker is the scene's
 QUEUES = 8
@@ -184,7 +184,7 @@ class Scene:
 
         return until(handled, "all that was sent is handled", seconds)
 
-    def finish(self) -> Verdict:
+    def finish(self) -> DemoVerdict:
         """The end of a scene: nothing is left behind, nothing lost. The rest of the verdict is the test's."""
         self.drain_off()
         self.delete()

@@ -16,7 +16,7 @@ from tests.cluster.platform import NAME_SERVER, environment, restricted
 from tests.cluster.provision import Provision
 from tests.cluster.scene import GROUP, QUEUES, Scene
 
-from rocketfleet.lag.samples.history import Sample, json_line
+from rocketfleet.lag.samples.history import LagSample, json_line
 from rocketfleet.lag.samples.topic_sink import TAG
 
 STARTS = 400.0  # JVMs, and an image of more than a gigabyte
@@ -190,7 +190,9 @@ def test_commands_by_hand_have_their_executors_in_pods(
     history = f"{scene.name}-lag"
     scene.platform.rocketfleet("topic", "create", history, "--queues", "1")
     samples = [
-        Sample(1_772_000_000 + 60 * n, "c", "orders", "orders", "broker-a", 0, 0, 100 * n, 90 * n, 10 * n, 1.0, "m-0")
+        LagSample(
+            1_772_000_000 + 60 * n, "c", "orders", "orders", "broker-a", 0, 0, 100 * n, 90 * n, 10 * n, 1.0, "m-0"
+        )
         for n in range(60)
     ]
     lines = b"".join(map(json_line, samples)).decode()

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rocketfleet.lag.samples.history import Sample
+from rocketfleet.lag.samples.history import LagSample
 from rocketfleet.lag.samples.parquet_sink import ParquetSink
 
 START = datetime(2026, 3, 1, 22, 0, tzinfo=UTC).timestamp()  # so that midnight is among it
 WIDTH = 300
 
 
-def sample(at: float, queue: int = 0, **fields: Any) -> Sample:
+def sample(at: float, queue: int = 0, **fields: Any) -> LagSample:
     """A sample `at` seconds after the start; lag is what lies between the offsets."""
     base: dict[str, Any] = {
         "cluster": "c", "group": "g", "topic": "t", "broker": "b", "min_offset": 0, "max_offset": 0,
@@ -24,10 +24,10 @@ def sample(at: float, queue: int = 0, **fields: Any) -> Sample:
     if "lag" not in made:
         offset = made["consumer_offset"]
         made["lag"] = None if offset is None else made["max_offset"] - offset
-    return Sample(time=START + at, queue=queue, **made)
+    return LagSample(time=START + at, queue=queue, **made)
 
 
-def adventures(seed: int, minutes: int = 60) -> list[Sample]:
+def adventures(seed: int, minutes: int = 60) -> list[LagSample]:
     """Groups that rebalance, are rewound, stand still, are not read for a while, and one that is broadcasting."""
     chance = random.Random(seed)
     found = []
@@ -62,7 +62,7 @@ def adventures(seed: int, minutes: int = 60) -> list[Sample]:
     return found
 
 
-def write_file(directory: Path, samples: Sequence[Sample]) -> None:
+def write_file(directory: Path, samples: Sequence[LagSample]) -> None:
     """As the operator writes them."""
     ParquetSink(directory)._write_files(samples)
 
@@ -85,16 +85,16 @@ class QueueWindow(NamedTuple):
     rewound: bool
 
 
-def expected(samples: Iterable[Sample], width: int = WIDTH) -> dict[tuple[Any, ...], QueueWindow]:
+def expected(samples: Iterable[LagSample], width: int = WIDTH) -> dict[tuple[Any, ...], QueueWindow]:
     """Windows by (start, cluster, group, topic, broker, queue, owner)."""
-    kept: dict[tuple[Any, ...], list[Sample]] = defaultdict(list)
+    kept: dict[tuple[Any, ...], list[LagSample]] = defaultdict(list)
     for one in samples:
         start = one.time // width * width
         kept[start, one.cluster, one.group, one.topic, one.broker, one.queue, one.owner].append(one)
     return {key: _window(sorted(them, key=lambda one: one.time)) for key, them in kept.items()}
 
 
-def _window(them: list[Sample]) -> QueueWindow:
+def _window(them: list[LagSample]) -> QueueWindow:
     ends = [(one.time, one.max_offset) for one in them]
     offsets = [(one.time, one.consumer_offset) for one in them if one.consumer_offset is not None]
     lags = [(one.time, one.lag) for one in them if one.lag is not None]

@@ -13,10 +13,10 @@ from tests.broker.cluster import Cluster
 from tests.spark.lag_samples import START, adventures, write_file
 
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.lag.samples.history import Sample
+from rocketfleet.lag.samples.history import LagSample
 from rocketfleet.lag.samples.topic_sink import TopicSink
 from rocketfleet.producer import Producer, ProducerOptions
-from rocketfleet.spark.analytics.batch import Request, analyse
+from rocketfleet.spark.analytics.batch import AnalysisRequest, analyse
 from rocketfleet.spark.analytics.output import read_table
 from rocketfleet.spark.analytics.streaming import pipeline, start, write_windows
 from rocketfleet.spark.analytics.windows.reading import read_history
@@ -43,13 +43,13 @@ def ends(row: Any) -> float:
     return float(row.window_start.timestamp()) + WIDTH
 
 
-def late_ish(samples: Sequence[Sample], seed: int) -> list[Sample]:
+def late_ish(samples: Sequence[LagSample], seed: int) -> list[LagSample]:
     """As they might arrive: each up to some minutes late, but never as late as the stream waits."""
     chance = random.Random(seed)
     return sorted(samples, key=lambda one: one.time + chance.random() * 0.8 * DELAY)
 
 
-def in_files(directory: Path, samples: Sequence[Sample], files: int, first: int = 0) -> None:
+def in_files(directory: Path, samples: Sequence[LagSample], files: int, first: int = 0) -> None:
     """In so many files, which Spark takes in the order of their times of modification."""
     size = -(-len(samples) // files)
     for number in range(files):
@@ -59,7 +59,7 @@ def in_files(directory: Path, samples: Sequence[Sample], files: int, first: int 
             os.utime(path, (1_700_000_000 + first + number,) * 2)
 
 
-def closed_before(samples: Sequence[Sample]) -> float:
+def closed_before(samples: Sequence[LagSample]) -> float:
     """Windows that end no later are closed: the stream has seen a sample that is so much later."""
     return max(one.time for one in samples) - DELAY
 
@@ -77,11 +77,11 @@ def test_batch_and_stream_give_the_same_numbers(spark: SparkSession, tmp_path: P
     second = start(spark, str(history), str(stream), width=WIDTH, delay=DELAY, most=2, trigger=NOW)
     second.awaitTermination()
     assert len(list((stream / "groups").glob("day=*/run=*"))) > 2, "windows were closed in several batches"
-    analyse(spark, Request(str(history), str(batch), width=WIDTH), lambda _: None)
+    analyse(spark, AnalysisRequest(str(history), str(batch), width=WIDTH), lambda _: None)
     wanted = tables(spark, batch, closed_before(arriving))
     assert tables(spark, stream) == wanted
     assert len(wanted["groups"]) == 3 * 19, "all windows but those of the last minutes"
-    report = analyse(spark, Request(None, str(stream)), lambda _: None)
+    report = analyse(spark, AnalysisRequest(None, str(stream)), lambda _: None)
     assert [group.key.group for group in report.groups] == ["clicks", "news", "orders"]
     assert report.window == WIDTH
 
@@ -89,7 +89,7 @@ def test_batch_and_stream_give_the_same_numbers(spark: SparkSession, tmp_path: P
 def test_a_batch_of_a_stream_that_is_done_again_leaves_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
     history, batch = tmp_path / "history", tmp_path / "batch"
     write_file(history, adventures(13, minutes=20))
-    analyse(spark, Request(str(history), str(batch), width=WIDTH), lambda _: None)
+    analyse(spark, AnalysisRequest(str(history), str(batch), width=WIDTH), lambda _: None)
     closed = read_table(spark, str(batch), "queues")
     for _ in range(2):
         write_windows(closed, str(tmp_path / "stream"), "stream-000000007")
@@ -114,8 +114,8 @@ def test_a_topic_says_what_the_files_say(
     write_file(tmp_path / "history", samples)
     where = f"rocketmq://{broker.name_server}/{topic}"
     assert read_history(spark, TopicHistory(broker.name_server, topic)).count() == len(samples)
-    analyse(spark, Request(str(tmp_path / "history"), str(tmp_path / "files"), width=WIDTH), lambda _: None)
-    analyse(spark, Request(where, str(tmp_path / "lines"), width=WIDTH), lambda _: None)
+    analyse(spark, AnalysisRequest(str(tmp_path / "history"), str(tmp_path / "files"), width=WIDTH), lambda _: None)
+    analyse(spark, AnalysisRequest(where, str(tmp_path / "lines"), width=WIDTH), lambda _: None)
     wanted = tables(spark, tmp_path / "files")
     assert tables(spark, tmp_path / "lines") == wanted
     stream = tmp_path / "stream"

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.spark.lag_samples import START, WIDTH, QueueWindow, adventures, expected, sample, write_file
 
-from rocketfleet.lag.samples.history import Sample
-from rocketfleet.spark.analytics.batch import Request, analyse
+from rocketfleet.lag.samples.history import LagSample
+from rocketfleet.spark.analytics.batch import AnalysisRequest, analyse
 from rocketfleet.spark.analytics.output import check_owner, read_table, write_table
 from rocketfleet.spark.analytics.windows.group_windows import group_windows
 from rocketfleet.spark.analytics.windows.member_windows import member_windows
@@ -24,7 +24,7 @@ from rocketfleet.spark.analytics.windows.reference import HistoryError, ParquetH
 def of(spark: SparkSession, tmp_path: Path) -> Any:
     """of(samples) is their queue windows, read from files as the operator writes them."""
 
-    def made(samples: Sequence[Sample]) -> DataFrame:
+    def made(samples: Sequence[LagSample]) -> DataFrame:
         write_file(tmp_path / "history", samples)
         return queue_windows(read_history(spark, ParquetHistory(str(tmp_path / "history"))), WIDTH)
 
@@ -94,7 +94,7 @@ def test_queue_windows_are_what_python_makes_of_them(of: Any, seed: int) -> None
 
 
 def test_members_and_groups_are_sums_of_their_queues(of: Any) -> None:
-    def queue(number: int, owner: str, rate: int, lag: int) -> list[Sample]:
+    def queue(number: int, owner: str, rate: int, lag: int) -> list[LagSample]:
         return [
             sample(60.0 * n, number, owner=owner, max_offset=9000 + rate * n, consumer_offset=9000 + rate * n - lag)
             for n in range(5)
@@ -196,7 +196,7 @@ def test_a_history_that_is_not_there_or_empty_is_one_sentence(spark: SparkSessio
 
     def said(history: str | None, aggregates: str | None = None) -> str:
         with pytest.raises(HistoryError) as caught:
-            analyse(spark, Request(history, aggregates), lambda _: None)
+            analyse(spark, AnalysisRequest(history, aggregates), lambda _: None)
         return str(caught.value)
 
     assert "there is no directory" in said(str(tmp_path / "no"))
@@ -217,7 +217,7 @@ def test_figures_of_a_period(spark: SparkSession, tmp_path: Path) -> None:
             samples.append(sample(at + extra, 1, max_offset=came + int(extra) + 9, consumer_offset=place, owner="m-1"))
     write_file(tmp_path / "history", samples)
     said: list[str] = []
-    made = analyse(spark, Request(str(tmp_path / "history"), str(tmp_path / "tables")), said.append)
+    made = analyse(spark, AnalysisRequest(str(tmp_path / "history"), str(tmp_path / "tables")), said.append)
     assert made.samples == len(samples)
     assert (made.since, made.until) == (START, START + 36 * 3600)
     (group,) = made.groups
@@ -234,10 +234,10 @@ def test_figures_of_a_period(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted(str(one) for one in detail.hourly) == ["2026-03-01", "2026-03-02", "2026-03-03"]
     tables = {path.name for path in (tmp_path / "tables").iterdir()}
     assert tables == {"queues", "members", "groups", "days", "hours"}
-    (again,) = analyse(spark, Request(None, str(tmp_path / "tables")), said.append).groups
+    (again,) = analyse(spark, AnalysisRequest(None, str(tmp_path / "tables")), said.append).groups
     assert again == group, "from the tables as from the history"
     assert any("reading" in line for line in said)
-    (first,) = analyse(spark, Request(str(tmp_path / "history"), until=made_day(2)), said.append).groups
+    (first,) = analyse(spark, AnalysisRequest(str(tmp_path / "history"), until=made_day(2)), said.append).groups
     assert first.last_seen == START + 2 * 3600 - WIDTH
 
 

@@ -11,7 +11,7 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.wire.message import ReceivedMessage
 
 QUEUES = 3
@@ -33,7 +33,9 @@ async def test_a_spark_group_runs_is_updated_suspended_and_deleted_under_load(br
         await scene.until(lambda: scene.status.lag is not None, "the lag is read")
 
         scene.change(trigger="1 second")
-        await scene.until(lambda: scene.reasons().count(Reason.DRAINED) == 1, "the first driver is drained", PATIENCE)
+        await scene.until(
+            lambda: scene.reasons().count(EventReason.DRAINED) == 1, "the first driver is drained", PATIENCE
+        )
         assert await scene.committed() == scene.stands(), "the broker is told exactly what the sink has"
         await scene.runs()
         assert scene.status.last_drain is not None
@@ -53,7 +55,7 @@ async def test_a_spark_group_runs_is_updated_suspended_and_deleted_under_load(br
         await scene.until(lambda: scene.group is None, "the object is gone", PATIENCE)
         assert await scene.committed() == scene.stands(), "deleted under load, between two batches"
         assert await scene.member_ids() == ()
-        assert scene.reasons().count(Reason.DRAINED) == 3
+        assert scene.reasons().count(EventReason.DRAINED) == 3
         assert not scene.troubles(), scene.describe()
 
         scene.apply()
@@ -83,7 +85,7 @@ async def test_executors_are_processes_of_this_machine_and_can_be_scaled(broker:
         await scene.until(lambda: has_executors(1), "one executor", PATIENCE)
         first = scene.members[0].uid
         scene.change(executors=2)
-        await scene.until(lambda: Reason.DRAINED in scene.reasons(), "the first driver is drained", PATIENCE)
+        await scene.until(lambda: EventReason.DRAINED in scene.reasons(), "the first driver is drained", PATIENCE)
         assert await scene.committed() == scene.stands()
         await scene.runs()
         assert scene.members[0].uid != first
@@ -158,8 +160,8 @@ async def test_with_a_long_trigger_the_broker_is_told_at_once_and_sigterm_does_n
         assert await scene.committed() == scene.stands(), "the broker knows of the batch"
         (member,) = scene.members
         member.terminate()
-        await scene.until(lambda: Reason.REPLACED in scene.reasons(), "it drains and ends by itself", PATIENCE)
-        assert not [event for event in scene.events if event.reason is Reason.REPLACED and event.warning]
+        await scene.until(lambda: EventReason.REPLACED in scene.reasons(), "it drains and ends by itself", PATIENCE)
+        assert not [event for event in scene.events if event.reason is EventReason.REPLACED and event.warning]
         await scene.runs()
         await scene.until(lambda: len(scene.sunk()) > 400, "the next driver's batch", PATIENCE)
         assert not [one for one, times in scene.sunk().items() if times > 1], "nothing is repeated"

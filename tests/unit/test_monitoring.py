@@ -15,16 +15,16 @@ from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.status import Condition, ConditionType, LastDrain, LastRebalance, Truth
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.controller.operator.group_metrics import rendered
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.operator import Operator, Options
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.reconciling.group_state import Counts
 from rocketfleet.controller.resources.pod import Defaults
 from rocketfleet.lag.collecting.monitor import LagMonitor, Target
 from rocketfleet.lag.figures import GroupLag, QueueLag
-from rocketfleet.lag.judging.rules import State
+from rocketfleet.lag.judging.rules import LagFinding
 from rocketfleet.lag.metrics import LagMetrics
 from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.queue import MessageQueue
@@ -69,7 +69,7 @@ def exported() -> dict[str, set[str]]:
         operator = Operator(Options(Defaults("image")), Configuration(), lambda *_: None)  # type: ignore[arg-type]
         operator.metrics.passed(0.1, True)
         operator.metrics.called("GET", 200)
-        operator.metrics.told(Event(Reason.UNREACHABLE, "x"))
+        operator.metrics.told(Event(EventReason.UNREACHABLE, "x"))
         operator.metrics.rebalanced(LastRebalance(reason="x", seconds=1.0, completed_at="2026-01-31T08:00:00Z"))
         drain = LastDrain(pod="p", verified=True, seconds=1.0, queues=1, completed_at="2026-01-31T08:00:00Z")
         operator.metrics.drained(drain)
@@ -79,7 +79,7 @@ def exported() -> dict[str, set[str]]:
 
     monitor = _Seen()
     monitor.sweep_seconds, monitor.swept_at = 1.0, 1.0
-    member = worker_metrics.Observed("orders", "orders-0", True, 1, 0.0, Tally(), Durations(), [])
+    member = worker_metrics.MemberReading("orders", "orders-0", True, 1, 0.0, ConsumerCounters(), Durations(), [])
     texts = (
         asyncio.run(of_operator()),
         rendered([(GroupKey("shop", "orders"), Counts())], [(GroupKey("shop", "orders"), CONDITIONS)]),
@@ -127,12 +127,12 @@ def test_every_query_is_about_what_is_exported(owner: str, query: str, metrics: 
         asked = {label.strip() for label in grouped.split(",")}
         assert asked <= allowed, f"{owner}: nothing has {asked - allowed}"
     for state in re.findall(r'state=~?"([^"]+)"', query):
-        assert set(state.split("|")) <= set(State.__members__), f"{owner}: no such state"
+        assert set(state.split("|")) <= set(LagFinding.__members__), f"{owner}: no such state"
     for kind, truth in re.findall(r'type="([^"]+)",status="([^"]+)"', query):
         assert ConditionType(kind)
         assert Truth(truth)
     for reasons in re.findall(r'reason=~?"([^"]+)"', query):
-        assert set(reasons.split("|")) <= {reason.value for reason in Reason}, f"{owner}: no such reason"
+        assert set(reasons.split("|")) <= {reason.value for reason in EventReason}, f"{owner}: no such reason"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
@@ -154,7 +154,7 @@ def test_every_alert_has_a_runbook_that_speaks_of_it(rule: dict[str, Any]) -> No
 
 def test_every_state_of_the_lag_rules_has_an_alert() -> None:
     named = {state for _, query in expressions()[: len(RULES)] for state in re.findall(r'state="([^"]+)"', query)}
-    assert named == {state.value for state in State} - {"OK", "UNKNOWN"}
+    assert named == {state.value for state in LagFinding} - {"OK", "UNKNOWN"}
 
 
 def test_every_runbook_is_of_an_alert() -> None:
@@ -195,7 +195,7 @@ def test_every_reason_and_result_is_counted_from_zero_on() -> None:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-    for reason in Reason:
+    for reason in EventReason:
         assert counts["rocketfleet_operator_events_total", reason.value] == 0
     for result in ("ok", "error"):
         assert counts["rocketfleet_operator_reconciles_total", result] == 0

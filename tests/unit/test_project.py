@@ -151,6 +151,16 @@ def test_the_rule_above_a_section_has_one_form() -> None:
     assert {(name, line) for name, line in rules if len(line) != 119 or not form.fullmatch(line)} == set()
 
 
+def test_no_two_classes_have_the_same_name() -> None:
+    """Whoever searches for a class finds one. The facade has the names of the library that it stands in for."""
+    found: dict[str, list[str]] = {}
+    for path in (ROOT / "operator" / "rocketfleet").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and path.parent.name != "facade":
+                found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
 def test_nothing_generated_is_tracked() -> None:
     generated = re.compile(
         r"\.(jar|class|whl|egg|pyc|pyo|so|tar|tgz|gz|zip|log|parquet)$|(^|/)(\.venv|__pycache__|node_modules|dist|build|store)/"

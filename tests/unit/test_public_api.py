@@ -31,12 +31,12 @@ CLASSES = [name for name in NAMES if inspect.isclass(getattr(rocketfleet, name))
 NOT_FOR_USERS = {
     "Client",
     "SubscriptionData",
-    "Answers",
+    "BrokerRequests",
     "ConsumerTimings",
     "Holdings",
     "Membership",
     "Rebalancer",
-    "Step",
+    "StopStep",
 }
 
 

@@ -1,6 +1,6 @@
 """Every condition, reason and event that the operator can write is explained in docs/kubernetes.md, and no other is.
 
-Reasons of conditions are read from the source: whatever is given to a Verdict as its reason.
+Reasons of conditions are read from the source: whatever is given to a ConditionVerdict as its reason.
 """
 
 import ast
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rocketfleet.api.status import ConditionType
-from rocketfleet.controller.planning.actions import Reason
-from rocketfleet.controller.planning.broker_trouble import Hindrance
+from rocketfleet.controller.planning.actions import EventReason
+from rocketfleet.controller.planning.broker_trouble import BrokerTrouble
 from rocketfleet.controller.reporting import conditions, lag_health
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,11 +41,11 @@ def strings(node: ast.AST) -> Iterator[str]:
 
 
 def reasons_in_code() -> set[str]:
-    found = {*(one.value for one in Hindrance), *(word for word, _ in lag_health._WORDS.values())}
+    found = {*(one.value for one in BrokerTrouble), *(word for word, _ in lag_health._WORDS.values())}
     for file in CONTROLLER.rglob("*.py"):
         tree = ast.parse(file.read_text())
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Verdict":
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ConditionVerdict":
                 found.update(strings(node.args[1]))
             elif (
                 file.name == "conditions.py"
@@ -80,7 +80,7 @@ def test_every_reason_of_a_condition_is_explained_and_no_other() -> None:
 
 def test_every_event_is_explained_once_and_no_other() -> None:
     explained = [name for row in cells("event") for name in names(row[0])]
-    assert sorted(explained) == sorted(one.value for one in Reason)
+    assert sorted(explained) == sorted(one.value for one in EventReason)
 
 
 def test_the_runbook_of_a_group_that_is_not_ready_names_reasons_that_there_are() -> None:

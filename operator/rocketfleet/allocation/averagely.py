@@ -4,11 +4,11 @@ The first `queues % members` members get one queue more. Asked topic by topic, i
 get more: a group with many small topics ends up lopsided. That is what Balanced is for.
 """
 
-from rocketfleet.allocation.request import Request, takes_part
+from rocketfleet.allocation.request import AllocationRequest, takes_part
 from rocketfleet.wire.queue import MessageQueue
 
 
-def averagely(request: Request) -> list[MessageQueue]:
+def averagely(request: AllocationRequest) -> list[MessageQueue]:
     """The member's run of queues, in the order given."""
     if not takes_part(request):
         return []

@@ -4,11 +4,11 @@ Shares are as large as Averagely's; the difference is that neighbouring queues, 
 different members.
 """
 
-from rocketfleet.allocation.request import Request, takes_part
+from rocketfleet.allocation.request import AllocationRequest, takes_part
 from rocketfleet.wire.queue import MessageQueue
 
 
-def averagely_by_circle(request: Request) -> list[MessageQueue]:
+def averagely_by_circle(request: AllocationRequest) -> list[MessageQueue]:
     """Every n-th queue, counted from the member's place in the list."""
     if not takes_part(request):
         return []

@@ -78,12 +78,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from rocketfleet.allocation.java_order import sort_members, sort_queues
-from rocketfleet.allocation.request import Request, takes_part
+from rocketfleet.allocation.request import AllocationRequest, takes_part
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.wire.topics import RETRY_PREFIX
 
 
-def balanced(request: Request) -> list[MessageQueue]:
+def balanced(request: AllocationRequest) -> list[MessageQueue]:
     """The member's queues out of all topics, sorted. `request.queues` are those of all topics together."""
     if not takes_part(request):
         return []
@@ -130,7 +130,7 @@ def _balance(
     return {name: [ordered[number] for number in share] for name, share in zip(names, shares, strict=True)}
 
 
-class _Topic(NamedTuple):
+class _TopicShares(NamedTuple):
     top: int  # the most that a member has of the topic in the ideal
     eager: int  # how many members have that many
     first: int  # the rank of the first of them; the others follow, round the end
@@ -141,7 +141,7 @@ class _Ideal:
 
     def __init__(self, ordered: Sequence[MessageQueue], members: int) -> None:
         self.members = members
-        self.topics: list[_Topic] = []
+        self.topics: list[_TopicShares] = []
         self.topic_of: list[int] = []
         start = 0
         while start < len(ordered):
@@ -151,7 +151,7 @@ class _Ideal:
                 end += 1
             top = -(-(end - start) // members)
             self.topic_of += [len(self.topics)] * (end - start)
-            self.topics.append(_Topic(top, (end - start) - members * (top - 1), start % members))
+            self.topics.append(_TopicShares(top, (end - start) - members * (top - 1), start % members))
             start = end
 
     def zeroth(self, topic: int, rank: int) -> int:

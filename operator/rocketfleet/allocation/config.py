@@ -6,10 +6,10 @@ wrote the lists.
 
 from collections.abc import Sequence
 
-from rocketfleet.allocation.request import Request
+from rocketfleet.allocation.request import AllocationRequest
 from rocketfleet.wire.queue import MessageQueue
 
 
-def config(request: Request, queues: Sequence[MessageQueue] | None) -> list[MessageQueue]:
+def config(request: AllocationRequest, queues: Sequence[MessageQueue] | None) -> list[MessageQueue]:
     """The configured queues, in their order. None is Java's unset list, which its rebalance reads as no queue."""
     return list(queues or ())

@@ -17,7 +17,7 @@ from bisect import bisect_left
 from functools import lru_cache
 
 from rocketfleet.allocation.java_order import java_text
-from rocketfleet.allocation.request import AllocationError, Request, takes_part
+from rocketfleet.allocation.request import AllocationError, AllocationRequest, takes_part
 from rocketfleet.wire.queue import MessageQueue
 
 try:
@@ -29,7 +29,7 @@ except ImportError:  # a Python built without it
 DEFAULT_VIRTUAL_NODES = 10
 
 
-def consistent_hash(request: Request, virtual_nodes: int = DEFAULT_VIRTUAL_NODES) -> list[MessageQueue]:
+def consistent_hash(request: AllocationRequest, virtual_nodes: int = DEFAULT_VIRTUAL_NODES) -> list[MessageQueue]:
     """The queues whose place on the ring leads to the member, in the order given; no nodes, no queues."""
     check_virtual_nodes(virtual_nodes)
     if not takes_part(request):

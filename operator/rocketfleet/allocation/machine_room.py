@@ -7,11 +7,11 @@ first members.
 
 from collections.abc import Collection
 
-from rocketfleet.allocation.request import AllocationError, Request, takes_part
+from rocketfleet.allocation.request import AllocationError, AllocationRequest, takes_part
 from rocketfleet.wire.queue import MessageQueue
 
 
-def machine_room(request: Request, rooms: Collection[str] | None) -> list[MessageQueue]:
+def machine_room(request: AllocationRequest, rooms: Collection[str] | None) -> list[MessageQueue]:
     """The member's share of the queues in `rooms`; no rooms are an error only once a broker stands in one."""
     if not takes_part(request):
         return []

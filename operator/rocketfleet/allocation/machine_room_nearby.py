@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rocketfleet.allocation.java_order import java_text, sort_members
-from rocketfleet.allocation.request import Allocate, AllocationError, Request, takes_part
+from rocketfleet.allocation.request import Allocate, AllocationError, AllocationRequest, takes_part
 from rocketfleet.wire.queue import MessageQueue
 
 DEFAULT_SEPARATOR = "@"  # between a room and what follows it: that of MachineRoom's broker names
 
 
 def machine_room_nearby(
-    request: Request,
+    request: AllocationRequest,
     inner: Allocate,
     room_of_queue: Callable[[MessageQueue], str],
     room_of_member: Callable[[str], str],

@@ -17,7 +17,7 @@ class AllocationError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AllocationRequest:
     """The view of one member: who it is, who else there is, and what there is to share.
 
     `queues` are those of one topic for a strategy of scope TOPIC, and those of all topics of the group for one of
@@ -33,10 +33,10 @@ class Request:
     owners: Mapping[MessageQueue, str] = field(default_factory=dict)
 
 
-Allocate = Callable[[Request], list[MessageQueue]]
+Allocate = Callable[[AllocationRequest], list[MessageQueue]]
 
 
-def takes_part(request: Request) -> bool:
+def takes_part(request: AllocationRequest) -> bool:
     """Java's common check: no member id, no queues or no members is an error; a member that is not listed gets nothing.
 
     The group is not checked: Java only logs it.

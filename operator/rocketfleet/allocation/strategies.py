@@ -20,7 +20,7 @@ from rocketfleet.allocation.consistent_hash import DEFAULT_VIRTUAL_NODES, check_
 from rocketfleet.allocation.java_order import sort_members, sort_queues
 from rocketfleet.allocation.machine_room import machine_room
 from rocketfleet.allocation.machine_room_nearby import machine_room_nearby
-from rocketfleet.allocation.request import Allocate, AllocationError, Request
+from rocketfleet.allocation.request import Allocate, AllocationError, AllocationRequest
 from rocketfleet.wire.queue import MessageQueue
 
 
@@ -141,7 +141,7 @@ def build(name: str, parameters: Parameters = _NO_PARAMETERS) -> Strategy:
     return _REGISTRY[named(name)].build(parameters)
 
 
-def allocate_group(strategy: Strategy, request: Request) -> list[MessageQueue]:
+def allocate_group(strategy: Strategy, request: AllocationRequest) -> list[MessageQueue]:
     """The member's queues of all topics: sorts both lists as Java's rebalance does, then asks once, or once per topic.
 
     A queue that is answered twice (Config answers the same to every topic) is one.

@@ -36,7 +36,7 @@ class QueueRef(Model):
     queue_id: Annotated[int, Field(ge=0, le=1_000_000, description="The queue's number at this broker.")]
 
 
-class Assignment(Model):
+class QueueAssignment(Model):
     """Config: the queues of the member with this ordinal."""
 
     ordinal: Annotated[int, Field(ge=0, le=10_000, description="The pod's number: orders-3 has 3.")]
@@ -96,7 +96,7 @@ class Allocation(Model):
         InnerStrategy | None, Field(description="MachineRoomNearby: the strategy within a room. Default Averagely.")
     ] = None
     assignments: Annotated[
-        list[Assignment] | None,
+        list[QueueAssignment] | None,
         Field(
             min_length=1,
             max_length=MOST_ASSIGNMENTS,

@@ -61,7 +61,7 @@ class DeletionPolicy(StrEnum):
     DELETE = "Delete"  # deprecated: DeleteOffsets
 
 
-class Credentials(Model):
+class CredentialsSource(Model):
     """Where the access key comes from."""
 
     secret_name: Annotated[
@@ -105,11 +105,11 @@ class Cluster(Model):
         list[Annotated[str, Field(max_length=260, description="host:port")]],
         Field(min_length=1, max_length=16, description="Name servers, each as host:port."),
     ]
-    credentials: Annotated[Credentials | None, Field(description="ACL credentials. Left out: none.")] = None
+    credentials: Annotated[CredentialsSource | None, Field(description="ACL credentials. Left out: none.")] = None
     tls: Annotated[Tls | None, Field(description="TLS towards name servers and brokers. Left out: none.")] = None
 
 
-class Subscription(Model):
+class TopicSubscription(Model):
     """A topic, and what of it is wanted."""
 
     topic: Annotated[str, Field(min_length=1, max_length=127, description="The topic's name.")]
@@ -411,7 +411,7 @@ class ConsumerGroupSpec(Model):
     ] = None
     cluster: Annotated[Cluster, Field(description="The RocketMQ that the group consumes from.")]
     subscriptions: Annotated[
-        list[Subscription],
+        list[TopicSubscription],
         Field(
             min_length=1,
             max_length=MOST_SUBSCRIPTIONS,

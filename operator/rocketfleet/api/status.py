@@ -87,7 +87,7 @@ class Lag(Model):
     ] = None
 
 
-class Member(Model):
+class MemberStatus(Model):
     """A member of the group, ours or a guest."""
 
     pod: Annotated[str | None, Field(description="Its pod. Left out: a guest, not ours.")] = None
@@ -205,7 +205,7 @@ class ConsumerGroupStatus(Model):
     autoscaling: Annotated[Scaling | None, Field(description="What autoscaling has decided.")] = None
     spark: Annotated[SparkProgress | None, Field(description="Engine Spark: progress of the query.")] = None
     members: Annotated[
-        list[Member] | None, Field(max_length=MOST_MEMBERS, description="The members, ours and guests.")
+        list[MemberStatus] | None, Field(max_length=MOST_MEMBERS, description="The members, ours and guests.")
     ] = None
     last_rebalance: Annotated[LastRebalance | None, Field(description="The last rebalance.")] = None
     last_drain: Annotated[LastDrain | None, Field(description="The last drained member.")] = None

@@ -36,14 +36,14 @@ from rocketfleet.autoscale.demand import (
     is_steady,
     learnt_rate,
 )
-from rocketfleet.autoscale.history import History, Mind, Sample, TooFew, Trial, consume_rate, produce_rate
-from rocketfleet.autoscale.policy import Policy
+from rocketfleet.autoscale.history import Learned, LoadHistory, LoadSample, TooFew, Trial, consume_rate, produce_rate
+from rocketfleet.autoscale.policy import ScalingPolicy
 
 GAIN = 0.2  # of the gain that more replicas would bring if nothing else were slow: less is none
 DOUBT = 6 * 3600.0  # seconds: what was too few is tried again after that, under the same load too
 
 
-class Reason(StrEnum):
+class ScalingReason(StrEnum):
     """What a decision comes from, in one word."""
 
     STEADY = "Steady"
@@ -78,17 +78,17 @@ class Decision:
     at: float
     before: int
     replicas: int
-    reason: Reason
+    reason: ScalingReason
     sentence: str
     figures: Figures = field(default_factory=Figures)
-    mind: Mind = field(default_factory=Mind)
+    mind: Learned = field(default_factory=Learned)
 
     @property
     def changes(self) -> bool:
         return self.replicas != self.before
 
 
-def decide(policy: Policy, history: History, now: float) -> Decision:
+def decide(policy: ScalingPolicy, history: LoadHistory, now: float) -> Decision:
     """The number of replicas from here on."""
     before = history.replicas
     current = policy.within(before)
@@ -99,7 +99,7 @@ def decide(policy: Policy, history: History, now: float) -> Decision:
         if woken is not None:
             return woken
     if gap is not None or newest is None:
-        reason = Reason.NO_FIGURES if current == before else Reason.LIMITS
+        reason = ScalingReason.NO_FIGURES if current == before else ScalingReason.LIMITS
         return Decision(now, before, current, reason, wording.no_figures(current, gap or ""), mind=history.mind)
 
     queues = max((sample.queues for sample in history.samples if sample.queues is not None), default=None)
@@ -116,23 +116,25 @@ def decide(policy: Policy, history: History, now: float) -> Decision:
         limit=policy.limit(queues),
     )
 
-    def decided(replicas: int, reason: Reason, sentence: str, mind: Mind, called: Demand | None = None) -> Decision:
+    def decided(
+        replicas: int, reason: ScalingReason, sentence: str, mind: Learned, called: Demand | None = None
+    ) -> Decision:
         return Decision(now, before, replicas, reason, sentence, replace(figures, demand=called), mind)
 
     if current != before:
         settled = replace(mind, trial=None, scaled_in=None)
-        return decided(current, Reason.LIMITS, wording.limits(policy, before, current), settled)
+        return decided(current, ScalingReason.LIMITS, wording.limits(policy, before, current), settled)
     trial = history.mind.trial
     if mind.ceiling is not None and mind.ceiling != history.mind.ceiling and trial is not None:
         back = policy.within(min(current, mind.ceiling))
         sentence = wording.undone(trial, back, consume_rate(views[0]), policy)
-        return decided(back, Reason.UNDONE, sentence, replace(mind, scaled_in=None))
+        return decided(back, ScalingReason.UNDONE, sentence, replace(mind, scaled_in=None))
 
     more = _out(policy, history, views, mind, queues, now)
     if more is not None and more[0] > current:
         replicas, called = more
         trial = _trial(mind, current, replicas, consume_rate(views[0]), views[0], now)
-        reason = Reason.FROM_ZERO if current == 0 else Reason.OUT
+        reason = ScalingReason.FROM_ZERO if current == 0 else ScalingReason.OUT
         sentence = wording.out(policy, figures, called, current, replicas)
         noted = replace(_too_few(policy, mind, views[0], current, called, now), trial=trial, scaled_in=None)
         return decided(replicas, reason, sentence, noted, called)
@@ -140,16 +142,16 @@ def decide(policy: Policy, history: History, now: float) -> Decision:
     fewer = _in(policy, history, views, mind, queues, now)
     if fewer is not None:
         replicas, most = fewer
-        reason = Reason.TO_ZERO if replicas == 0 else Reason.IN
+        reason = ScalingReason.TO_ZERO if replicas == 0 else ScalingReason.IN
         sentence = wording.fewer(policy, figures, most, current, replicas)
         return decided(replicas, reason, sentence, replace(mind, trial=None, scaled_in=now), most)
     latest = demand(policy, views[0], mind, queues)
     enough = demand(policy, views[0], mind, queues, SCALE_IN_MARGIN).replicas
     sentence = wording.steady(policy, figures, latest, enough, current, mind, now)
-    return decided(current, Reason.STEADY, sentence, mind, latest)
+    return decided(current, ScalingReason.STEADY, sentence, mind, latest)
 
 
-def _missing(policy: Policy, newest: Sample | None, now: float) -> str | None:
+def _missing(policy: ScalingPolicy, newest: LoadSample | None, now: float) -> str | None:
     """What keeps us from deciding."""
     if newest is None:
         return "the lag has not been read yet"
@@ -160,11 +162,11 @@ def _missing(policy: Policy, newest: Sample | None, now: float) -> str | None:
     return None
 
 
-def _is_fresh(policy: Policy, newest: Sample, now: float) -> bool:
+def _is_fresh(policy: ScalingPolicy, newest: LoadSample, now: float) -> bool:
     return now - newest.at <= policy.fresh
 
 
-def _woken(policy: Policy, history: History, newest: Sample, gap: str, now: float) -> Decision | None:
+def _woken(policy: ScalingPolicy, history: LoadHistory, newest: LoadSample, gap: str, now: float) -> Decision | None:
     """A group at nothing whose lag is not known: what is known to wait, or has come in meanwhile, wakes it."""
     at_nothing = takewhile(lambda sample: sample.replicas == 0, reversed(history.samples))
     came = newest.arrived - min((sample.arrived for sample in at_nothing), default=newest.arrived)
@@ -176,10 +178,10 @@ def _woken(policy: Policy, history: History, newest: Sample, gap: str, now: floa
     figures = Figures(queues=newest.queues, limit=policy.limit(newest.queues), demand=called)
     sentence = wording.woken(replicas, newest.at_least, came, gap)
     mind = replace(history.mind, trial=None, scaled_in=None)
-    return Decision(now, 0, replicas, Reason.FROM_ZERO, sentence, figures, mind)
+    return Decision(now, 0, replicas, ScalingReason.FROM_ZERO, sentence, figures, mind)
 
 
-def _views(policy: Policy, history: History) -> list[Stretch]:
+def _views(policy: ScalingPolicy, history: LoadHistory) -> list[Stretch]:
     """Each sample, newest first, with the stretch before it; alone where we have not looked for long enough."""
     found = list(history.stretches(policy.rate_span))
     alone = len(history.samples) - len(found)
@@ -190,7 +192,7 @@ def _views(policy: Policy, history: History) -> list[Stretch]:
 
 
 def _out(
-    policy: Policy, history: History, views: list[Stretch], mind: Mind, queues: int | None, now: float
+    policy: ScalingPolicy, history: LoadHistory, views: list[Stretch], mind: Learned, queues: int | None, now: float
 ) -> tuple[int, Demand] | None:
     moment = now - policy.out_after
     from_zero = history.replicas == 0
@@ -209,7 +211,9 @@ def _out(
     return min(least.replicas, most), least
 
 
-def _too_few(policy: Policy, mind: Mind, stretch: Stretch, replicas: int, called: Demand, now: float) -> Mind:
+def _too_few(
+    policy: ScalingPolicy, mind: Learned, stretch: Stretch, replicas: int, called: Demand, now: float
+) -> Learned:
     """Note that these replicas were too few for what comes in, where nothing better is known.
 
     They fell behind before our eyes, or a scale-in has to be taken back. The latter is often all there is to see: where
@@ -233,7 +237,7 @@ def _too_few(policy: Policy, mind: Mind, stretch: Stretch, replicas: int, called
 
 
 def _in(
-    policy: Policy, history: History, views: list[Stretch], mind: Mind, queues: int | None, now: float
+    policy: ScalingPolicy, history: LoadHistory, views: list[Stretch], mind: Learned, queues: int | None, now: float
 ) -> tuple[int, Demand | None] | None:
     """Fewer than there are, if that is what the window calls for; None: as many, or nobody knows."""
     current = history.replicas
@@ -261,7 +265,7 @@ def _in(
     return (fewest, most) if most is not None and fewest < current else None
 
 
-def _idle(history: History, moment: float) -> bool:
+def _idle(history: LoadHistory, moment: float) -> bool:
     """Whether nothing came, nothing waited and nothing was to be tried again, all the time since then."""
     if not history.covers(moment):
         return False
@@ -274,7 +278,9 @@ def _idle(history: History, moment: float) -> bool:
 # -- whether it helped ------------------------------------------------------------------------------------------------
 
 
-def _trial(mind: Mind, current: int, replicas: int, rate: float | None, stretch: Stretch, now: float) -> Trial | None:
+def _trial(
+    mind: Learned, current: int, replicas: int, rate: float | None, stretch: Stretch, now: float
+) -> Trial | None:
     """The trial that a scale-out begins. One that is still open goes on: what it began from is what counts."""
     if mind.trial is not None:
         return replace(mind.trial, since=now, replicas=replicas)
@@ -283,7 +289,7 @@ def _trial(mind: Mind, current: int, replicas: int, rate: float | None, stretch:
     return Trial(now, current, replicas, rate)
 
 
-def _judged(policy: Policy, history: History, now: float) -> Mind:
+def _judged(policy: ScalingPolicy, history: LoadHistory, now: float) -> Learned:
     """What is known after these samples: a trial that is over is gone, and left a ceiling if it was in vain."""
     mind = replace(history.mind, rate=learnt_rate(policy, history))
     if mind.ceiling is not None and now >= mind.ceiling_until:

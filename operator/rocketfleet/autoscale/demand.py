@@ -17,8 +17,8 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
-from rocketfleet.autoscale.history import History, Mind, Sample, consume_rate, produce_rate
-from rocketfleet.autoscale.policy import Policy
+from rocketfleet.autoscale.history import Learned, LoadHistory, LoadSample, consume_rate, produce_rate
+from rocketfleet.autoscale.policy import ScalingPolicy
 from rocketfleet.autoscale.shares import even_step, step_below
 from rocketfleet.group.commit_interval import COMMIT_SECONDS
 
@@ -28,7 +28,7 @@ SCALE_IN_MARGIN = 1.15  # how much more there might be before fewer replicas wou
 LEARN_FROM = 5  # stretches
 LEARN_BACK = 120.0  # seconds: what members did before that was learnt then
 
-Stretch = tuple[Sample, ...]
+Stretch = tuple[LoadSample, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ def is_steady(stretch: Stretch) -> bool:
     return wanted > 0 and all(sample.ready == sample.replicas == wanted for sample in stretch)
 
 
-def has_work(sample: Sample) -> bool:
+def has_work(sample: LoadSample) -> bool:
     return bool(sample.lag) or bool(sample.retry)
 
 
-def learnt_rate(policy: Policy, history: History) -> float | None:
+def learnt_rate(policy: ScalingPolicy, history: LoadHistory) -> float | None:
     """Messages per second that one replica does. What was learnt holds until the members are busy again; what they
     do without being busy shows at least that they can.
     """
@@ -99,7 +99,7 @@ def falls_behind(stretch: Stretch) -> bool:
     return len(stretch) > 1 and is_steady(stretch) and first is not None and now is not None and now >= first > 0
 
 
-def demand(policy: Policy, stretch: Stretch, mind: Mind, queues: int | None, margin: float = 1.0) -> Demand:
+def demand(policy: ScalingPolicy, stretch: Stretch, mind: Learned, queues: int | None, margin: float = 1.0) -> Demand:
     """What a stretch that ends with a known lag calls for."""
     now, rate = stretch[-1], mind.rate
     assert now.lag is not None
@@ -122,7 +122,7 @@ def demand(policy: Policy, stretch: Stretch, mind: Mind, queues: int | None, mar
     return Demand(called, step, by_lag, keep_up, work_off, by_age, remembered)
 
 
-def _by_age(policy: Policy, stretch: Stretch, mind: Mind, queues: int | None) -> int | None:
+def _by_age(policy: ScalingPolicy, stretch: Stretch, mind: Learned, queues: int | None) -> int | None:
     """By feeling the way: where the group falls behind, and what a replica does is not known or was wrong."""
     now = stretch[-1]
     if policy.target_seconds is not None and now.seconds is not None and falls_behind(stretch):
@@ -135,7 +135,7 @@ def _by_age(policy: Policy, stretch: Stretch, mind: Mind, queues: int | None) ->
     return step_below(queues, now.replicas, policy.members_per_pod)  # not more at once: who knows what they can do
 
 
-def _remembered(stretch: Stretch, mind: Mind, margin: float) -> int | None:
+def _remembered(stretch: Stretch, mind: Learned, margin: float) -> int | None:
     """One more than were too few for as much as comes in now. Where that is not known, members stay and none come.
 
     A sample that stands alone, where our knowledge begins, says nothing about it: the others will.

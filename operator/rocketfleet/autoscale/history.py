@@ -12,7 +12,7 @@ SPACINGS = 100  # the longest window is kept in about so many samples
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LoadSample:
     """A group at one moment. None is not known."""
 
     at: float
@@ -50,7 +50,7 @@ class TooFew:
 
 
 @dataclass(frozen=True, slots=True)
-class Mind:
+class Learned:
     """What was learnt, and is still believed."""
 
     rate: float | None = None  # messages per second that one replica does while it has plenty
@@ -62,14 +62,14 @@ class Mind:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class LoadHistory:
     """Samples in the order of time, the replicas wanted now, and the mind of the last decision."""
 
     replicas: int
-    samples: tuple[Sample, ...] = ()
-    mind: Mind = field(default_factory=Mind)
+    samples: tuple[LoadSample, ...] = ()
+    mind: Learned = field(default_factory=Learned)
 
-    def add(self, sample: Sample, longest: float) -> "History":
+    def add(self, sample: LoadSample, longest: float) -> "LoadHistory":
         """With one more sample. Those beyond the longest window go, and of those that lie close together some."""
         kept = list(self.samples)
         if kept and sample.at <= kept[-1].at:
@@ -83,17 +83,17 @@ class History:
         return replace(self, samples=tuple(kept))
 
     @property
-    def newest(self) -> Sample | None:
+    def newest(self) -> LoadSample | None:
         return self.samples[-1] if self.samples else None
 
-    def since(self, moment: float) -> tuple[Sample, ...]:
+    def since(self, moment: float) -> tuple[LoadSample, ...]:
         return tuple(sample for sample in self.samples if sample.at >= moment)
 
     def covers(self, moment: float) -> bool:
         """Whether we have looked since then or longer."""
         return bool(self.samples) and self.samples[0].at <= moment
 
-    def stretches(self, span: float) -> Iterator[tuple[Sample, ...]]:
+    def stretches(self, span: float) -> Iterator[tuple[LoadSample, ...]]:
         """For each sample, newest first, the samples from about `span` before it up to it; not where there are none."""
         start = len(self.samples)
         for end in range(len(self.samples) - 1, 0, -1):
@@ -105,12 +105,12 @@ class History:
             yield self.samples[start : end + 1]
 
 
-def produce_rate(stretch: tuple[Sample, ...]) -> float | None:
+def produce_rate(stretch: tuple[LoadSample, ...]) -> float | None:
     """Messages per second that came in."""
     return _rate(stretch[0].at, stretch[0].produced, stretch[-1].at, stretch[-1].produced)
 
 
-def consume_rate(stretch: tuple[Sample, ...]) -> float | None:
+def consume_rate(stretch: tuple[LoadSample, ...]) -> float | None:
     """Messages per second that were consumed."""
     return _rate(stretch[0].at, stretch[0].consumed, stretch[-1].at, stretch[-1].consumed)
 

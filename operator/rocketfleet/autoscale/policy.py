@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ScalingPolicy:
     """Targets, limits and the times that keep a group from swinging. Times are in seconds."""
 
     least: int

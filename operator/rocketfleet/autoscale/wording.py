@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from rocketfleet.autoscale.history import Mind, Trial
-from rocketfleet.autoscale.policy import Policy
+from rocketfleet.autoscale.history import Learned, Trial
+from rocketfleet.autoscale.policy import ScalingPolicy
 from rocketfleet.base.counting import counted
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ def woken(replicas: int, at_least: int, came: int, gap: str) -> str:
     return f"0 → {replicas}: {waits}. More is not known: {gap}"
 
 
-def limits(policy: Policy, before: int, current: int) -> str:
+def limits(policy: ScalingPolicy, before: int, current: int) -> str:
     if policy.recommended is not None and policy.floor > policy.least and current == policy.floor and current > before:
         return f"{before} → {current}: {counted(policy.recommended, 'replica is', 'replicas are')} recommended for now"
     which = "minReplicas" if current > before else "maxReplicas"
     return f"{before} → {current}: {which} is {current}"
 
 
-def undone(trial: Trial, back: int, rate: float | None, policy: Policy) -> str:
+def undone(trial: Trial, back: int, rate: float | None, policy: ScalingPolicy) -> str:
     did = "no more" if rate is None else f"{_rate(rate)} now"
     consume = counted(trial.replicas, "replica consumes", "replicas consume")
     return (
@@ -38,11 +38,11 @@ def undone(trial: Trial, back: int, rate: float | None, policy: Policy) -> str:
     )
 
 
-def out(policy: Policy, figures: "Figures", called: "Demand", current: int, replicas: int) -> str:
+def out(policy: ScalingPolicy, figures: "Figures", called: "Demand", current: int, replicas: int) -> str:
     return f"{current} → {replicas}: {_waiting(figures)}{_because(policy, figures, called, replicas)}"
 
 
-def fewer(policy: Policy, figures: "Figures", called: "Demand | None", current: int, replicas: int) -> str:
+def fewer(policy: ScalingPolicy, figures: "Figures", called: "Demand | None", current: int, replicas: int) -> str:
     if called is None:
         return f"{current} → {replicas}: for {policy.zero_after:g} s nothing came in, waited or was to be tried again"
     known = "" if figures.replica_rate is None else f", and one replica does {_rate(figures.replica_rate)}"
@@ -53,7 +53,7 @@ def fewer(policy: Policy, figures: "Figures", called: "Demand | None", current: 
 
 
 def steady(
-    policy: Policy, figures: "Figures", called: "Demand", enough: int, current: int, mind: Mind, now: float
+    policy: ScalingPolicy, figures: "Figures", called: "Demand", enough: int, current: int, mind: Learned, now: float
 ) -> str:
     """Why nothing changes. `enough` are the replicas that would do, with the margin that a scale-in leaves."""
     text = f"stays at {current}: {_waiting(figures)}"
@@ -88,7 +88,7 @@ def _waiting(figures: "Figures") -> str:
     return text
 
 
-def _because(policy: Policy, figures: "Figures", called: "Demand", replicas: int) -> str:
+def _because(policy: ScalingPolicy, figures: "Figures", called: "Demand", replicas: int) -> str:
     """Which of the demands made the number."""
     top = max(called.seen, called.remembered or 0)
     does = "" if figures.replica_rate is None else f" and one replica does {_rate(figures.replica_rate)}"

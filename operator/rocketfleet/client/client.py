@@ -17,7 +17,7 @@ from rocketfleet.client import fanout
 from rocketfleet.client.routing import routes
 from rocketfleet.client.routing.nameserver import NameServers
 from rocketfleet.client.routing.route_cache import RouteCache
-from rocketfleet.client.routing.upkeep import Upkeep
+from rocketfleet.client.routing.upkeep import RouteUpkeep
 from rocketfleet.client.transport.remoting import Remoting
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Client:
         self.routes = RouteCache(
             self.name_servers.route, clock=clock, refresh=config.route_refresh, expiry=config.route_expiry
         )
-        self._upkeep = Upkeep(self.remoting, self.routes, clock=clock, random=random_numbers.random)
+        self._upkeep = RouteUpkeep(self.remoting, self.routes, clock=clock, random=random_numbers.random)
         self.brokers = self._upkeep.brokers
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 

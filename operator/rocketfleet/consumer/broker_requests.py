@@ -18,7 +18,7 @@ from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.pull import name_origin
 from rocketfleet.consumer.handler import Handler
 from rocketfleet.consumer.handover.holdings import Holding, Holdings
-from rocketfleet.consumer.handover.ownership import State
+from rocketfleet.consumer.handover.ownership import OwnershipState
 from rocketfleet.consumer.results import ConsumeResult, judge
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
@@ -49,7 +49,7 @@ _ORDERLY_RESULTS = {
 }
 
 
-class Answers:
+class BrokerRequests:
     """The handlers of the broker's requests, registered with the client for as long as the consumer runs."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Answers:
             mq_table={
                 holding.queue: self._queue_info(holding, lane)
                 for holding, lane in self._holdings.lanes()
-                if holding.state is not State.GONE
+                if holding.state is not OwnershipState.GONE
             },
             jstack=_stacks() if stacks else None,
         )

@@ -30,8 +30,8 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import NoRoute, ResponseError, RocketMQError
 from rocketfleet.client.requests import broker_members, broker_messages
-from rocketfleet.consumer.broker_requests import Answers
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.broker_requests import BrokerRequests
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption
 from rocketfleet.consumer.delivery.fate import DEFAULT_MAX_RECONSUME_TIMES
 from rocketfleet.consumer.delivery.orderly import OrderlyConsumption
@@ -39,7 +39,7 @@ from rocketfleet.consumer.handler import BatchHandler, SingleHandler, inspect_ha
 from rocketfleet.consumer.handover.holdings import FinalOffset, Holdings, Offsets
 from rocketfleet.consumer.handover.lock_keeper import LockKeeper
 from rocketfleet.consumer.handover.membership import Membership, jittered
-from rocketfleet.consumer.handover.ownership import Event
+from rocketfleet.consumer.handover.ownership import QueueEvent
 from rocketfleet.consumer.handover.predecessors import Predecessors
 from rocketfleet.consumer.handover.rebalancer import Rebalancer
 from rocketfleet.consumer.offset_storage.beginning import Beginnings
@@ -48,7 +48,7 @@ from rocketfleet.consumer.offset_storage.local_identity import open_local_offset
 from rocketfleet.consumer.offset_storage.local_offsets import LocalOffsets
 from rocketfleet.consumer.offset_storage.offsets import BrokerOffsets
 from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
-from rocketfleet.consumer.shutdown import Phase, Signal, Step, advance
+from rocketfleet.consumer.shutdown import Signal, StopPhase, StopStep, advance
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.consumer.timers import Timers
 from rocketfleet.consumer.timings import ConsumerTimings
@@ -85,7 +85,7 @@ class ExpressionRefusedError(RocketMQError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningConsumer:
     """What a consumer is made of, from when it knows its brokers."""
 
     offsets: Offsets
@@ -97,7 +97,7 @@ class _Running:
     rebalancer: Rebalancer
     lock_keeper: LockKeeper
     committer: Committer
-    answers: Answers
+    answers: BrokerRequests
 
 
 class Consumer:
@@ -129,11 +129,11 @@ class Consumer:
         self._offset_directory = offset_directory or Path.home() / ".rocketmq_offsets"
         self._clock = clock
         self._timings = timings
-        self.tally = Tally()
-        self.phase = Phase.RUNNING
+        self.tally = ConsumerCounters()
+        self.phase = StopPhase.RUNNING
         self._started = False
         self._start_over = asyncio.Event()
-        self._running: _Running | None = None  # once the brokers are known, and for good
+        self._running: _RunningConsumer | None = None  # once the brokers are known, and for good
         self._timers = Timers(settings.group)
         self._cleanups: list[Callable[[], None]] = []
         self._heartbeat_wanted = asyncio.Event()
@@ -196,7 +196,7 @@ class Consumer:
         """
         return until_signalled(self.start, self.stop, self._closed.wait)
 
-    async def _join(self, running: _Running) -> None:
+    async def _join(self, running: _RunningConsumer) -> None:
         if not await running.membership.heartbeat():
             raise NoHeartbeatError(self.settings.group, running.membership.refusals)
         if self.settings.locks_queues:
@@ -267,7 +267,7 @@ class Consumer:
                     except ResponseError as error:
                         raise ExpressionRefusedError(subscription, broker, error) from error
 
-    def _assemble(self) -> _Running:
+    def _assemble(self) -> _RunningConsumer:
         client, settings, clock, timings = self._client, self.settings, self._clock, self._timings
         membership = Membership(client, settings, self.subscriptions.values(), clock=clock)
         # The broker makes the retry topic, and saves it at once, when the first member of a group joins.
@@ -303,7 +303,7 @@ class Consumer:
             tally=self.tally,
             timings=timings.rebalance,
         )
-        answers = Answers(
+        answers = BrokerRequests(
             client,
             settings,
             self.subscriptions,
@@ -313,7 +313,7 @@ class Consumer:
             lambda: consumption.workers,
             clock=clock,
         )
-        return _Running(
+        return _RunningConsumer(
             offsets,
             consumption,
             membership,
@@ -332,7 +332,7 @@ class Consumer:
             return OrderlyConsumption(*given, clock=self._clock, tally=self.tally, timings=self._timings.orderly)
         return ConcurrentConsumption(*given, clock=self._clock, tally=self.tally, timings=self._timings.concurrent)
 
-    def _listen(self, running: _Running) -> None:
+    def _listen(self, running: _RunningConsumer) -> None:
         self._cleanups += [
             running.answers.close,
             self._client.remoting.on_connect(self._connected),
@@ -343,7 +343,7 @@ class Consumer:
     # -- what it is made of, once it has started ----------------------------------------------------------------------
 
     @property
-    def _parts(self) -> _Running:
+    def _parts(self) -> _RunningConsumer:
         if self._running is None:
             raise RuntimeError("the consumer has not been started")
         return self._running
@@ -421,7 +421,7 @@ class Consumer:
         if not self._started:
             return {}
         await self._start_over.wait()  # which is bounded by the time-outs of its calls
-        if self.phase is Phase.CLOSED:
+        if self.phase is StopPhase.CLOSED:
             return self.final_offsets if self._running is not None else {}
         await self._signal(Signal.STOP)
         await self._closed.wait()
@@ -493,13 +493,13 @@ class Consumer:
             await self._client.close()
         self._closed.set()
 
-    STEPS: ClassVar[Mapping[Step, Callable[["Consumer"], Awaitable[None]]]] = {
-        Step.DRAIN: _drain,
-        Step.HURRY: _hurry,
-        Step.ABANDON: _abandon,
-        Step.UNREGISTER: _unregister,
-        Step.SIGN_OFF: _sign_off,
-        Step.CLOSE: _close,
+    STEPS: ClassVar[Mapping[StopStep, Callable[["Consumer"], Awaitable[None]]]] = {
+        StopStep.DRAIN: _drain,
+        StopStep.HURRY: _hurry,
+        StopStep.ABANDON: _abandon,
+        StopStep.UNREGISTER: _unregister,
+        StopStep.SIGN_OFF: _sign_off,
+        StopStep.CLOSE: _close,
     }
 
     # -- timers -------------------------------------------------------------------------------------------------------
@@ -530,7 +530,7 @@ class Consumer:
     def _connected(self, address: str) -> None:
         """A new connection: the broker counts us in only after a heartbeat on it. Also while draining: until we have
         left, a member that is not listed would be taken for dead."""
-        if self.phase in (Phase.RUNNING, Phase.DRAINING):
+        if self.phase in (StopPhase.RUNNING, StopPhase.DRAINING):
             self._note_listed(address)
             self._timers.once("rejoin", self._rejoin(address))
 
@@ -559,7 +559,7 @@ class Consumer:
                 lane.moved = True
 
     def _disconnected(self, address: str, error: RocketMQError) -> None:
-        if self.phase is Phase.CLOSED:
+        if self.phase is StopPhase.CLOSED:
             return
         _log.warning("lost the connection to %s: %s", address, error)
         for broker, master in self._client.brokers.masters().items():
@@ -569,7 +569,7 @@ class Consumer:
         if self.settings.locks_queues:
             for holding in self.holdings:
                 if holding.lock_address == address:
-                    self.holdings.event(holding, Event.INTERRUPTED)
+                    self.holdings.event(holding, QueueEvent.INTERRUPTED)
         self._heartbeat_wanted.set()
         self.rebalancer.soon()
 
@@ -581,7 +581,7 @@ class Consumer:
                 master = masters.get(holding.queue.broker)
                 if None not in (master, holding.lock_address) and master != holding.lock_address:
                     self.membership.interrupted(holding.queue.broker)
-                    self.holdings.event(holding, Event.INTERRUPTED)
+                    self.holdings.event(holding, QueueEvent.INTERRUPTED)
         self.rebalancer.soon()
 
     # -- failed messages ----------------------------------------------------------------------------------------------

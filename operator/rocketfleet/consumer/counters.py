@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Tally:
+class ConsumerCounters:
     pulled: int = 0
     pulls: int = 0
     handled: int = 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rocketfleet.consumer.delivery.flow import Limits, TopicLimits
+from rocketfleet.consumer.delivery.flow import QueueLimits, TopicLimits
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
 
@@ -65,7 +65,7 @@ class ConsumerSettings:
 
     pull_batch_size: int = 32
     pull_interval: float = 0.0
-    limits: Limits = field(default_factory=Limits)
+    limits: QueueLimits = field(default_factory=QueueLimits)
     topic_limits: TopicLimits = field(default_factory=TopicLimits)
 
     heartbeat_interval: float = _FROM_OTHERS  # 30 s, or as long as a lock lasts where that is less

@@ -12,7 +12,7 @@ knows cannot come in that phase, and is an error.
 from enum import Enum, auto
 
 
-class Phase(Enum):
+class StopPhase(Enum):
     RUNNING = auto()
     DRAINING = auto()
     UNREGISTERING = auto()
@@ -27,7 +27,7 @@ class Signal(Enum):
     FAILED = auto()  # the start has failed; or, by a bug, the drain
 
 
-class Step(Enum):
+class StopStep(Enum):
     DRAIN = auto()  # stop rebalancing, give up every queue; then ALL_GONE or OUT_OF_TIME
     HURRY = auto()  # do not wait for handlers
     ABANDON = auto()  # drop what is left, uncommitted
@@ -36,31 +36,31 @@ class Step(Enum):
     CLOSE = auto()
 
 
-TABLE: dict[tuple[Phase, Signal], tuple[Phase, tuple[Step, ...]]] = {
-    (Phase.RUNNING, Signal.STOP): (Phase.DRAINING, (Step.DRAIN,)),
-    (Phase.RUNNING, Signal.FAILED): (Phase.CLOSED, (Step.CLOSE,)),
-    (Phase.DRAINING, Signal.STOP): (Phase.DRAINING, (Step.HURRY,)),
-    (Phase.DRAINING, Signal.ALL_GONE): (Phase.UNREGISTERING, (Step.UNREGISTER, Step.SIGN_OFF)),
-    (Phase.DRAINING, Signal.OUT_OF_TIME): (Phase.UNREGISTERING, (Step.ABANDON, Step.UNREGISTER)),
-    (Phase.DRAINING, Signal.FAILED): (Phase.CLOSED, (Step.CLOSE,)),
-    (Phase.UNREGISTERING, Signal.UNREGISTERED): (Phase.CLOSED, (Step.CLOSE,)),
-    (Phase.UNREGISTERING, Signal.FAILED): (Phase.CLOSED, (Step.CLOSE,)),
+TABLE: dict[tuple[StopPhase, Signal], tuple[StopPhase, tuple[StopStep, ...]]] = {
+    (StopPhase.RUNNING, Signal.STOP): (StopPhase.DRAINING, (StopStep.DRAIN,)),
+    (StopPhase.RUNNING, Signal.FAILED): (StopPhase.CLOSED, (StopStep.CLOSE,)),
+    (StopPhase.DRAINING, Signal.STOP): (StopPhase.DRAINING, (StopStep.HURRY,)),
+    (StopPhase.DRAINING, Signal.ALL_GONE): (StopPhase.UNREGISTERING, (StopStep.UNREGISTER, StopStep.SIGN_OFF)),
+    (StopPhase.DRAINING, Signal.OUT_OF_TIME): (StopPhase.UNREGISTERING, (StopStep.ABANDON, StopStep.UNREGISTER)),
+    (StopPhase.DRAINING, Signal.FAILED): (StopPhase.CLOSED, (StopStep.CLOSE,)),
+    (StopPhase.UNREGISTERING, Signal.UNREGISTERED): (StopPhase.CLOSED, (StopStep.CLOSE,)),
+    (StopPhase.UNREGISTERING, Signal.FAILED): (StopPhase.CLOSED, (StopStep.CLOSE,)),
 }
 
-IGNORED: dict[tuple[Phase, Signal], str] = {
-    (Phase.UNREGISTERING, Signal.STOP): "no handler is waited for any more",
-    (Phase.CLOSED, Signal.STOP): "it has stopped",
+IGNORED: dict[tuple[StopPhase, Signal], str] = {
+    (StopPhase.UNREGISTERING, Signal.STOP): "no handler is waited for any more",
+    (StopPhase.CLOSED, Signal.STOP): "it has stopped",
 }
 
 
 class ImpossibleSignalError(Exception):
     """A signal that cannot come in a phase: all but STOP are sent by what the phase before has begun."""
 
-    def __init__(self, phase: Phase, signal: Signal) -> None:
+    def __init__(self, phase: StopPhase, signal: Signal) -> None:
         super().__init__(f"{signal.name} cannot come to a consumer that is {phase.name}")
 
 
-def advance(phase: Phase, signal: Signal) -> tuple[Phase, tuple[Step, ...]]:
+def advance(phase: StopPhase, signal: Signal) -> tuple[StopPhase, tuple[StopStep, ...]]:
     """The next phase and what to do."""
     if (phase, signal) in IGNORED:
         return phase, ()

@@ -6,7 +6,7 @@ which of the two it talks to.
 
 from typing import TYPE_CHECKING, Protocol
 
-from rocketfleet.control.http import Request, Response, json_response, text_response
+from rocketfleet.control.http import HttpRequest, Response, json_response, text_response
 from rocketfleet.control.messages import Assignment, DrainReport
 from rocketfleet.control.token import Access, Token
 
@@ -58,7 +58,7 @@ class Endpoints:
             "/drain": ("POST", Access.CHANGE, self._drain),
         }
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, request: HttpRequest) -> Response:
         if request.path not in self._paths:
             return text_response(404, f"there is no {request.path} here: there are {', '.join(self._paths)}")
         method, access, answer = self._paths[request.path]

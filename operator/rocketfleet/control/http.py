@@ -34,7 +34,7 @@ _REASONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """`peer` is the caller's address, as far as it is known."""
 
     method: str
@@ -63,7 +63,7 @@ class BadRequest(Exception):
         self.status = status
 
 
-def parse_head(head: bytes, peer: str = "") -> Request:
+def parse_head(head: bytes, peer: str = "") -> HttpRequest:
     """The request line and headers, without the empty line that ends them."""
     line, *rest = head.split(b"\r\n")
     found = _REQUEST_LINE.fullmatch(line)
@@ -88,7 +88,7 @@ def parse_head(head: bytes, peer: str = "") -> Request:
     if len(length) > 9 or int(length) > MAX_BODY:
         raise BadRequest(413, f"a body of more than {MAX_BODY} bytes is not read")
     path = found[2].decode("ascii").partition("?")[0]
-    return Request(found[1].decode("ascii"), path, headers, peer)
+    return HttpRequest(found[1].decode("ascii"), path, headers, peer)
 
 
 def encode_response(response: Response, *, with_body: bool = True) -> bytes:

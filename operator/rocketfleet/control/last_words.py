@@ -17,7 +17,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from rocketfleet.control.messages import DrainOutcome, MessageError
+from rocketfleet.control.messages import ControlMessageError, DrainOutcome
 
 _log = logging.getLogger(__name__)
 MOST_BYTES: Final = 4096
@@ -38,7 +38,7 @@ def decode(text: str | bytes) -> DrainOutcome | None:
         return None
     try:
         return DrainOutcome.from_json(content)
-    except MessageError:
+    except ControlMessageError:
         return None
 
 

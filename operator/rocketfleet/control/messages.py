@@ -27,7 +27,7 @@ D = TypeVar("D")
 _Json = dict[str, Any]
 
 
-class MessageError(ValueError):
+class ControlMessageError(ValueError):
     """This is not such a message; the text says why."""
 
 
@@ -305,7 +305,7 @@ class DrainOutcome:
     def from_json(cls, content: object) -> Self:
         given = _object(content)
         if "queues" not in given:
-            raise MessageError("queues is missing")
+            raise ControlMessageError("queues is missing")
         return cls(
             confirmed=_required(given, "confirmed", _flag),
             offsets=None if given["queues"] is None else dict(_required(given, "queues", _each(_short_offset))),
@@ -411,7 +411,7 @@ def _short_offset(entry: object) -> tuple[MessageQueue, int]:
     match entry:
         case [str(topic), str(broker), queue_id, offset]:
             return MessageQueue(topic, broker, _integer(queue_id)), _integer(offset)
-    raise MessageError("it is not [topic, broker, queue, offset]")
+    raise ControlMessageError("it is not [topic, broker, queue, offset]")
 
 
 def _whose(group: str | None, client_ids: tuple[str, ...], processes: tuple[ProcessReport, ...]) -> _Json:
@@ -435,11 +435,11 @@ def _gathered(pairs: Iterable[tuple[MessageQueue, str]]) -> dict[MessageQueue, f
 
 def _required(given: _Json, key: str, read: Callable[[object], T]) -> T:
     if key not in given:
-        raise MessageError(f"{key} is missing")
+        raise ControlMessageError(f"{key} is missing")
     try:
         return read(given[key])
-    except MessageError as error:
-        raise MessageError(f"{key}: {error}") from None
+    except ControlMessageError as error:
+        raise ControlMessageError(f"{key}: {error}") from None
 
 
 def _nullable(given: _Json, key: str, read: Callable[[object], T]) -> T | None:
@@ -449,14 +449,14 @@ def _nullable(given: _Json, key: str, read: Callable[[object], T]) -> T | None:
 def _optional(given: _Json, key: str, read: Callable[[object], T], default: D) -> T | D:
     try:
         return _required(given, key, read)
-    except MessageError:
+    except ControlMessageError:
         return default
 
 
 def _each(read: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:
     def read_all(given: object) -> tuple[T, ...]:
         if not isinstance(given, list):
-            raise MessageError("it is not a list")
+            raise ControlMessageError("it is not a list")
         return tuple(read(one) for one in given)
 
     return read_all
@@ -464,13 +464,13 @@ def _each(read: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:
 
 def _object(given: object) -> _Json:
     if not isinstance(given, dict):
-        raise MessageError("it is not an object")
+        raise ControlMessageError("it is not an object")
     return given
 
 
 def _text(given: object) -> str:
     if not isinstance(given, str):
-        raise MessageError("it is not text")
+        raise ControlMessageError("it is not text")
     return given
 
 
@@ -479,30 +479,30 @@ _texts = _each(_text)
 
 def _flag(given: object) -> bool:
     if not isinstance(given, bool):
-        raise MessageError("it is neither true nor false")
+        raise ControlMessageError("it is neither true nor false")
     return given
 
 
 def _integer(given: object) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
-        raise MessageError("it is not a whole number")
+        raise ControlMessageError("it is not a whole number")
     return given
 
 
 def _count(given: object) -> int:
     number = _integer(given)
     if number < 0:
-        raise MessageError("it is below 0")
+        raise ControlMessageError("it is below 0")
     return number
 
 
 def _number(given: object) -> float:
     if not isinstance(given, int | float) or isinstance(given, bool):
-        raise MessageError("it is not a number")
+        raise ControlMessageError("it is not a number")
     try:
         number = float(given)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise MessageError("it is beyond all numbers")
+        raise ControlMessageError("it is beyond all numbers")
     return number

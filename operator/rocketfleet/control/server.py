@@ -14,7 +14,15 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from rocketfleet.base.loop_thread import LoopThread
-from rocketfleet.control.http import MAX_HEAD, BadRequest, Request, Response, encode_response, parse_head, text_response
+from rocketfleet.control.http import (
+    MAX_HEAD,
+    BadRequest,
+    HttpRequest,
+    Response,
+    encode_response,
+    parse_head,
+    text_response,
+)
 
 _log = logging.getLogger(__name__)
 REQUEST_SECONDS = 5.0  # to send the whole request
@@ -25,7 +33,7 @@ LINGER_SECONDS, LINGER_READS = 0.5, 16
 _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)  # no such family in the kernel, or switched off by sysctl
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what is meant by either: all addresses, of both families
-Answer = Callable[[Request], Awaitable[Response]]
+Answer = Callable[[HttpRequest], Awaitable[Response]]
 
 
 def everywhere(port: int) -> socket.socket:
@@ -124,7 +132,7 @@ class ControlServer:
         await _send(writer, response, True)
         await _linger(reader, writer)
 
-    async def _unless_gone(self, reader: asyncio.StreamReader, request: Request) -> Response | None:
+    async def _unless_gone(self, reader: asyncio.StreamReader, request: HttpRequest) -> Response | None:
         """The answer; None if the caller has gone meanwhile. A drain may take for ever, and is asked for again and
         again: callers that no longer wait must not use up the connections that there may be.
         """
@@ -140,7 +148,7 @@ class ControlServer:
                 one.cancel()
             await asyncio.gather(answering, listening, return_exceptions=True)
 
-    async def _answered(self, request: Request) -> Response:
+    async def _answered(self, request: HttpRequest) -> Response:
         try:
             return await self._answer(request)
         except Exception:

@@ -14,7 +14,7 @@ RECORD = "ROCKETFLEET_DEMO_RECORD"  # a directory, in which each process has a f
 SECONDS_VARIABLE = "ROCKETFLEET_DEMO_HANDLER_SECONDS"
 
 
-class Record:
+class HandlerRecord:
     """A line an event."""
 
     def __init__(self, path: Path) -> None:
@@ -24,14 +24,16 @@ class Record:
         os.write(self._file, (json.dumps({"event": event, "time": time.time(), **facts}) + "\n").encode())
 
 
-_record: Record | None = None
+_record: HandlerRecord | None = None
 
 
 def handle(message: ReceivedMessage) -> None:
     """One message."""
     global _record  # noqa: PLW0603 - a handler has no other place to keep a file open
     if _record is None:
-        _record = Record(Path(os.environ[RECORD]) / f"{os.environ.get('POD_NAME', 'worker')}-{os.getpid()}.jsonl")
+        _record = HandlerRecord(
+            Path(os.environ[RECORD]) / f"{os.environ.get('POD_NAME', 'worker')}-{os.getpid()}.jsonl"
+        )
     facts = {"queue": str(message.queue), "offset": message.queue_offset, "id": message.body.decode()}
     _record.note("begin", **facts)
     time.sleep(float(os.environ.get(SECONDS_VARIABLE, "0.02")))

@@ -18,13 +18,13 @@ from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError, SystemBusy
-from rocketfleet.controller.local.manifests import ManifestFiles, Wish
+from rocketfleet.controller.local.manifests import DesiredObjects, ManifestFiles
 from rocketfleet.controller.local.run import LocalRun
 from rocketfleet.controller.planning.actions import Event
 from rocketfleet.demo import manifest
 from rocketfleet.demo.group_view import GroupView, look
 from rocketfleet.demo.manifest import GROUP, TOPIC
-from rocketfleet.demo.verdict import Verdict, judge, read_records
+from rocketfleet.demo.verdict import DemoVerdict, judge, read_records
 from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.devbroker.guard import Guard
 from rocketfleet.devbroker.setup.config import FleetSpec
@@ -80,7 +80,7 @@ class Demo:
         held = self._local.backend.objects.get(KEY)
         return None if held is None else held.group
 
-    async def run(self) -> Verdict:
+    async def run(self) -> DemoVerdict:
         self._record.mkdir()
         fleet = Fleet(self._directory / "broker")
         guard = Guard(fleet.directory)  # should this process be killed, no broker is left behind
@@ -95,7 +95,7 @@ class Demo:
             await asyncio.to_thread(fleet.stop, delete_data=True)
             guard.dismiss()
 
-    async def _play(self, client: Client, name_server: str) -> Verdict:
+    async def _play(self, client: Client, name_server: str) -> DemoVerdict:
         async with LocalRun(self._directory / "state", self._told) as self._local:
             traffic = asyncio.create_task(self._traffic(name_server))
             try:
@@ -107,7 +107,7 @@ class Demo:
                 self._say(f"traffic stopped after {counted(len(self.sent))}; waiting until all are consumed")
                 await self._until(client, lambda _: not self._judged().lost, "all are consumed")
                 self._say("the manifest is removed: the last member drains, and the group goes")
-                self._local.apply(Wish())
+                self._local.apply(DesiredObjects())
                 await self._until(client, lambda _: self.group is None, "the group is gone")
                 return self._judged()
             finally:
@@ -116,7 +116,7 @@ class Demo:
                 for member in self._local.backend.members:
                     member.kill()
 
-    def _judged(self) -> Verdict:
+    def _judged(self) -> DemoVerdict:
         return judge(self.sent, read_records(self._record))
 
     def _told(self, _group: ConsumerGroup, event: Event) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DemoVerdict:
     sent: int
     consumed: int
     lost: frozenset[str]
@@ -27,7 +27,7 @@ class Verdict:
         )
 
 
-def judge(sent: Iterable[str], events: Iterable[dict[str, Any]]) -> Verdict:
+def judge(sent: Iterable[str], events: Iterable[dict[str, Any]]) -> DemoVerdict:
     """Message ids are `key:number`, numbered upwards within a key."""
     sent = frozenset(sent)
     finished: Counter[str] = Counter()
@@ -43,7 +43,7 @@ def judge(sent: Iterable[str], events: Iterable[dict[str, Any]]) -> Verdict:
             if int(number) < highest.get(key, -1):
                 out_of_order.append(event["id"])
             highest[key] = max(highest.get(key, -1), int(number))
-    return Verdict(
+    return DemoVerdict(
         sent=len(sent),
         consumed=len(finished),
         lost=sent - finished.keys(),

@@ -30,9 +30,9 @@ from rocketfleet.devbroker.reporting import Reporter, Silent
 from rocketfleet.devbroker.setup import certificates
 from rocketfleet.devbroker.setup.config import LOOPBACK, NAME_SERVER, FleetSpec, Layout, broker_name_of
 from rocketfleet.devbroker.setup.credentials import load_admin, provide_admin
-from rocketfleet.devbroker.setup.plan import FleetPlan, Surroundings, plan_fleet
+from rocketfleet.devbroker.setup.plan import FleetPlan, PlanInputs, plan_fleet
 from rocketfleet.devbroker.setup.ports import choose_ports
-from rocketfleet.devbroker.state import State
+from rocketfleet.devbroker.state import FleetState
 from rocketfleet.wire.acl import Credentials
 from rocketfleet.wire.bodies import MASTER_ID
 
@@ -54,11 +54,11 @@ class Fleet:
     def directory(self) -> Path:
         return self.layout.directory
 
-    def state(self) -> State | None:
+    def state(self) -> FleetState | None:
         """What the directory remembers; None if nothing was ever started there."""
         return state.load(self.layout.state)
 
-    def known(self) -> State:
+    def known(self) -> FleetState:
         """The state of a fleet that must have been started."""
         found = self.state()
         if found is None:
@@ -148,7 +148,7 @@ class Fleet:
                         self._reporter.say(
                             f"{name} listens on port {port} now: {remembered[name]}, as before, is taken"
                         )
-                found = State(spec, ports, java, str(jars))
+                found = FleetState(spec, ports, java, str(jars))
                 try:
                     self._start(found, timeout)
                 except StartError as problem:
@@ -265,7 +265,7 @@ class Fleet:
         return self.known().spec.broker_names[0]
 
     @staticmethod
-    def _continues(found: State, name: str) -> bool:
+    def _continues(found: FleetState, name: str) -> bool:
         """Whether a process lives; if it is paused, it goes on."""
         identity = found.processes.get(name)
         return identity is not None and identity.send(signal.SIGCONT)
@@ -274,12 +274,12 @@ class Fleet:
         if not self.identity_of(process).send(number):
             raise DevBrokerError(f"{process} is not running.")
 
-    def _plan(self, found: State) -> FleetPlan:
+    def _plan(self, found: FleetState) -> FleetPlan:
         admin = load_admin(self.layout.credentials) if found.spec.acl else None
-        around = Surroundings(self.layout, found.ports, found.java, classpath_of(Path(found.jars)), admin)
+        around = PlanInputs(self.layout, found.ports, found.java, classpath_of(Path(found.jars)), admin)
         return plan_fleet(found.spec, around)
 
-    def _start(self, found: State, timeout: float) -> None:
+    def _start(self, found: FleetState, timeout: float) -> None:
         state.save(self.layout.state, found)
         plan = self._plan(found)
         for path, content in plan.files.items():
@@ -296,20 +296,20 @@ class Fleet:
         found.ready = True
         state.save(self.layout.state, found)
 
-    def _launch(self, plan: FleetPlan, found: State, name: str) -> None:
+    def _launch(self, plan: FleetPlan, found: FleetState, name: str) -> None:
         def note(identity: Identity) -> None:
             found.processes[name] = identity
             state.save(self.layout.state, found)
 
         launch(plan.processes[name], self.layout, note)
 
-    def _wait(self, plan: FleetPlan, found: State, names: Sequence[str], timeout: float) -> None:
+    def _wait(self, plan: FleetPlan, found: FleetState, names: Sequence[str], timeout: float) -> None:
         permission = dict(found.spec.properties).get("brokerPermission", "6")
         readiness = Readiness(self.layout, found.ports, self.probe(), permission, found.spec.controller)
         started = [(plan.processes[name], found.processes[name]) for name in names]
         readiness.wait(started, timeout, self._reporter.progress)
 
-    def _end(self, found: State, grace: float) -> None:
+    def _end(self, found: FleetState, grace: float) -> None:
         """All at once but the name server: it stays so that every broker can sign off, and then has nothing to save."""
         others = {name: identity for name, identity in found.processes.items() if name != NAME_SERVER}
         stubborn = end_all(others.values(), grace, lambda left: self._reporter.progress(_stopping(others, left)))

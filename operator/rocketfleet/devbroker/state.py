@@ -18,7 +18,7 @@ FORMAT = 1
 
 
 @dataclass
-class State:
+class FleetState:
     """A fleet, running or not."""
 
     spec: FleetSpec
@@ -35,7 +35,7 @@ class State:
         return {name: identity for name, identity in self.processes.items() if identity.alive}
 
 
-def load(path: Path) -> State | None:
+def load(path: Path) -> FleetState | None:
     """Read the state; None if there is none yet."""
     try:
         text = path.read_text("utf-8")
@@ -49,7 +49,7 @@ def load(path: Path) -> State | None:
         ) from None
 
 
-def save(path: Path, state: State) -> None:
+def save(path: Path, state: FleetState) -> None:
     """Replace the state file."""
     write_private(path, json.dumps(_to_json(state), indent=2) + "\n")
 
@@ -65,7 +65,7 @@ def write_private(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _to_json(state: State) -> dict[str, Any]:
+def _to_json(state: FleetState) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "ready": state.ready,
@@ -77,12 +77,12 @@ def _to_json(state: State) -> dict[str, Any]:
     }
 
 
-def _from_json(content: dict[str, Any]) -> State:
+def _from_json(content: dict[str, Any]) -> FleetState:
     if content["format"] != FORMAT:
         raise ValueError(content["format"])
     spec = dict(content["spec"])
     spec["properties"] = tuple((str(key), str(value)) for key, value in spec["properties"])
-    return State(
+    return FleetState(
         spec=FleetSpec(**spec),
         ports={str(name): int(port) for name, port in content["ports"].items()},
         java=str(content["java"]),

@@ -16,7 +16,7 @@ from rocketfleet.client.fanout import Partial, each
 from rocketfleet.lag.collecting.assembly import assemble, retry_rows
 from rocketfleet.lag.collecting.broadcast import read_broadcast
 from rocketfleet.lag.collecting.broker_reading import BrokerMemory, read_within
-from rocketfleet.lag.collecting.layout import Cluster, wanted_of
+from rocketfleet.lag.collecting.layout import ClusterTopics, wanted_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ObservedLag:
     """What was seen, and who did not answer: brokers and topics by their names."""
 
     moment: GroupLag
@@ -35,7 +35,7 @@ class Look:
     errors: dict[str, RocketMQError] = field(default_factory=dict)
 
 
-async def look(target: Target, *, patience: float | None = None, clock: Callable[[], float] = time.time) -> Look:
+async def look(target: Target, *, patience: float | None = None, clock: Callable[[], float] = time.time) -> ObservedLag:
     """The group's lag now, as far as it can be told in `patience` seconds per broker. Owners of queues are not asked
     for. RocketMQError if neither name servers nor brokers say anything.
     """
@@ -44,7 +44,7 @@ async def look(target: Target, *, patience: float | None = None, clock: Callable
     for error in routes.errors.values():
         if not isinstance(error, NoRoute):
             raise error
-    cluster = Cluster(client)
+    cluster = ClusterTopics(client)
     trouble = await cluster.refresh([target], timeout)
     errors = {**routes.errors, **({} if trouble is None else {"name servers": trouble})}
     layout = cluster.of(target)
@@ -52,7 +52,7 @@ async def look(target: Target, *, patience: float | None = None, clock: Callable
         moment = await read_broadcast(
             target, layout, {}, at, clock=clock, timeout=timeout, patience=patience
         )  # fmt: skip
-        return Look(moment, errors=errors)
+        return ObservedLag(moment, errors=errors)
     wanted = wanted_of([(target, layout, True)])
     found = await each(
         wanted,
@@ -63,7 +63,7 @@ async def look(target: Target, *, patience: float | None = None, clock: Callable
     readings = found.results
     failed = {broker: reading.error for broker, reading in readings.items() if reading.error is not None}
     Partial({broker: one for broker, one in readings.items() if one.offsets or one.ends}, failed).some_or_raise()
-    return Look(
+    return ObservedLag(
         assemble(target, layout, readings, None, {}, at),
         retry_rows(target, layout, readings, {}),
         {**errors, **failed},

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rocketfleet.lag.collecting.reckoning import summed
-from rocketfleet.lag.judging.rules import State
+from rocketfleet.lag.judging.rules import LagFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,7 +95,7 @@ class LagMetrics:
             (
                 (f'{labels},state="{state.value}"', 1 if state is verdict.state else 0)
                 for _, labels, _, verdict in groups
-                for state in State
+                for state in LagFinding
             ),
         )
         if self._per_queue:

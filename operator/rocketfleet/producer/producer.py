@@ -28,11 +28,11 @@ from rocketfleet.producer.queues.choice import QueueRing, choose
 from rocketfleet.producer.queues.faults import FaultTable
 from rocketfleet.producer.queues.publishing import Publishing
 from rocketfleet.producer.queues.sharding import Selector, ShardingKey, by_hash
-from rocketfleet.producer.request import Prepared, SendSettings, build
+from rocketfleet.producer.request import PreparedSend, SendSettings, build
 from rocketfleet.producer.result import STATUS_OF_CODE, BatchResult, SendResult, SendStatus, read_batch, read_single
 from rocketfleet.producer.retry import Blame, blame
 from rocketfleet.producer.transaction import TransactionListener, TransactionResult
-from rocketfleet.producer.upkeep import Upkeep
+from rocketfleet.producer.upkeep import ProducerUpkeep
 from rocketfleet.wire.codes import RequestCode
 from rocketfleet.wire.command import Command
 from rocketfleet.wire.message import Message, UniqueIds, properties
@@ -44,7 +44,7 @@ Stored = tuple[SendStatus, MessageQueue, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningProducer:
     """What a producer is made of, from when it has started."""
 
     client: Client
@@ -52,7 +52,7 @@ class _Running:
     ids: UniqueIds
     publishing: Publishing
     rings: Mapping[str, QueueRing]  # of `publishing`
-    upkeep: Upkeep
+    upkeep: ProducerUpkeep
     unsubscribe: Callable[[], None]
     accumulating: Accumulating | None
 
@@ -95,7 +95,7 @@ class Producer:
             self._faults = FaultTable(clock, ladder=o.fault_ladder, probe_interval=o.probe_interval)
         self._checked_topics: set[str] = set()
         self._started = False
-        self._running: _Running | None = None  # once it has started, and for good
+        self._running: _RunningProducer | None = None  # once it has started, and for good
         self._is_open = False
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class Producer:
         self._running = self._assemble()
         self._is_open = True
 
-    def _assemble(self) -> _Running:
+    def _assemble(self) -> _RunningProducer:
         client = self._cluster if isinstance(self._cluster, Client) else Client(self._cluster)
         client.start()
         publishing = Publishing(
@@ -117,7 +117,7 @@ class Producer:
             default_queues=self.options.default_queues,
             absence_interval=self.options.probe_interval,
         )
-        upkeep = Upkeep(
+        upkeep = ProducerUpkeep(
             client,
             self.group,
             publishing,
@@ -128,7 +128,7 @@ class Producer:
         )
         upkeep.start()
         limits = self.options.batching
-        return _Running(
+        return _RunningProducer(
             client,
             client.remoting,
             process_ids(client.name_servers.addresses[0]),
@@ -154,7 +154,7 @@ class Producer:
             await running.client.close()
 
     @property
-    def _parts(self) -> _Running:
+    def _parts(self) -> _RunningProducer:
         if self._running is None:
             raise ProducerClosed("the producer is not started yet")
         return self._running
@@ -262,13 +262,13 @@ class Producer:
 
     # -- before the send ----------------------------------------------------------------------------------------------
 
-    def _check(self, message: Message) -> _Running:
+    def _check(self, message: Message) -> _RunningProducer:
         running, topic = self._running, message.topic
         if running is None or not self._is_open or topic not in self._checked_topics:
             running = self._check_topic(topic)
         return running
 
-    def _check_topic(self, topic: str) -> _Running:
+    def _check_topic(self, topic: str) -> _RunningProducer:
         if not self._is_open:
             raise ProducerClosed("the producer is closed" if self._started else "the producer is not started yet")
         checks.check_topic(topic)
@@ -277,7 +277,7 @@ class Producer:
         self._checked_topics.add(topic)
         return self._parts
 
-    async def _ring(self, running: _Running, topic: str, timeout: float) -> QueueRing:
+    async def _ring(self, running: _RunningProducer, topic: str, timeout: float) -> QueueRing:
         ring = running.rings.get(topic)
         if ring is not None:
             return ring
@@ -294,7 +294,7 @@ class Producer:
 
     async def _place(
         self,
-        running: _Running,
+        running: _RunningProducer,
         message: Message,
         queue: MessageQueue | None,
         key: ShardingKey | None,
@@ -319,7 +319,9 @@ class Producer:
 
     # -- the send -----------------------------------------------------------------------------------------------------
 
-    async def _store(self, running: _Running, prepared: Prepared, timeout: float, fixed: MessageQueue | None) -> Stored:
+    async def _store(
+        self, running: _RunningProducer, prepared: PreparedSend, timeout: float, fixed: MessageQueue | None
+    ) -> Stored:
         """Attempt until stored, refused for good, or out of attempts or time."""
         clock, faults, policy, topic = self._clock, self._faults, self.options.retry, prepared.topic
         started = clock()
@@ -376,7 +378,9 @@ class Producer:
             raise SendTimeout(f"the {timeout:g} s for sending to topic {topic} were over before the first attempt")
         raise SendFailed(topic, tuple(tried), clock() - started, last) from last
 
-    def _note_failure(self, running: _Running, broker: str, topic: str, latency: float, error: RocketMQError) -> None:
+    def _note_failure(
+        self, running: _RunningProducer, broker: str, topic: str, latency: float, error: RocketMQError
+    ) -> None:
         guilt = blame(error, self.options.retry.codes)
         if guilt is Blame.UNREACHABLE or isinstance(error, TopicNotExist):
             running.publishing.suspect(topic)
@@ -384,7 +388,7 @@ class Producer:
             self._faults.failed(broker, latency, reachable=guilt is Blame.REFUSED)
 
     async def _store_batch(
-        self, running: _Running, prepared: Prepared, timeout: float, queue: MessageQueue | None
+        self, running: _RunningProducer, prepared: PreparedSend, timeout: float, queue: MessageQueue | None
     ) -> BatchResult:
         status, queue, fields = await self._store(running, prepared, timeout, queue)
         return read_batch(status, prepared.topic, queue.broker, prepared.msg_ids, fields)

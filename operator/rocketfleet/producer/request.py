@@ -32,7 +32,7 @@ class SendSettings(NamedTuple):
     form: HeaderForm = HeaderForm.ROCKETMQ
 
 
-class Prepared(NamedTuple):
+class PreparedSend(NamedTuple):
     """A message or batch, ready but for the queue it goes to."""
 
     topic: str
@@ -46,7 +46,7 @@ class Prepared(NamedTuple):
     max_reconsume_times: int | None = None
 
 
-def prepare(message: Message, settings: SendSettings, ids: UniqueIds) -> Prepared:
+def prepare(message: Message, settings: SendSettings, ids: UniqueIds) -> PreparedSend:
     """Check one message, give it its id (kept from then on, like Java), and compress its body if it is large."""
     body = message.body
     checks.check_body(body, settings.max_message_size)
@@ -64,7 +64,7 @@ def prepare(message: Message, settings: SendSettings, ids: UniqueIds) -> Prepare
         reconsumed = int(held.pop(properties.RECONSUME_TIME, 0))
         most = int(held.pop(properties.MAX_RECONSUME_TIMES)) if properties.MAX_RECONSUME_TIMES in held else None
     text = _encode(held)
-    return Prepared(message.topic, False, (msg_id,), body, text, sys_flag, message.flag, reconsumed, most)
+    return PreparedSend(message.topic, False, (msg_id,), body, text, sys_flag, message.flag, reconsumed, most)
 
 
 def encode_for_batch(message: Message, settings: SendSettings, ids: UniqueIds) -> bytes | None:
@@ -76,7 +76,7 @@ def encode_for_batch(message: Message, settings: SendSettings, ids: UniqueIds) -
     return _encode_batch((message,))
 
 
-def prepare_batch(messages: Sequence[Message], settings: SendSettings, ids: UniqueIds) -> Prepared:
+def prepare_batch(messages: Sequence[Message], settings: SendSettings, ids: UniqueIds) -> PreparedSend:
     """Check messages and put them into one body. Batches are not compressed: the flag would be every message's."""
     checks.check_batch(messages, settings.max_message_size)
     for message, new_id in zip(messages, ids.take(len(messages)), strict=True):
@@ -88,7 +88,7 @@ def prepare_batch(messages: Sequence[Message], settings: SendSettings, ids: Uniq
 
 def join_batch(
     messages: Sequence[Message], encoded: Sequence[bytes], settings: SendSettings, ids: UniqueIds
-) -> Prepared:
+) -> PreparedSend:
     """The batch of messages that are checked and encoded already."""
     body = b"".join(encoded)
     if len(body) > settings.max_message_size:
@@ -105,10 +105,10 @@ def join_batch(
     if tags is not None and all(message.tags == tags for message in messages):
         outer[properties.TAGS] = tags
     msg_ids = tuple(message.properties[properties.UNIQUE_ID] for message in messages)
-    return Prepared(first.topic, True, msg_ids, body, encode_properties(outer), 0, 0)
+    return PreparedSend(first.topic, True, msg_ids, body, encode_properties(outer), 0, 0)
 
 
-def build(prepared: Prepared, queue: MessageQueue, born: int, settings: SendSettings) -> Command:
+def build(prepared: PreparedSend, queue: MessageQueue, born: int, settings: SendSettings) -> Command:
     """The request that stores the message in this queue. `born` is now, in milliseconds since the epoch."""
     command = send_request(
         queue,

@@ -24,7 +24,7 @@ _REJOIN_EVERY = 2.0
 _UNREGISTER_PATIENCE = 1.0
 
 
-class Upkeep:
+class ProducerUpkeep:
     """The background of one producer; `start` and `stop` it."""
 
     def __init__(

@@ -24,7 +24,7 @@ from rocketfleet.base.counting import counted
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.consumer.consumer import Consumer
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.handler import Handler
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.control import exit_codes
@@ -50,7 +50,7 @@ class MemberSpec:
     join_timeout: float = 60.0
 
 
-class Member:
+class WorkerMember:
     """See the module. Made on any thread; `run` belongs to the event loop, what `view` and below read to anybody."""
 
     def __init__(self, spec: MemberSpec, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -229,8 +229,8 @@ class Member:
         return () if self._consumer is None else self._consumer.rebalancer.members
 
     @property
-    def tally(self) -> Tally:
-        return Tally() if self._consumer is None else self._consumer.tally
+    def tally(self) -> ConsumerCounters:
+        return ConsumerCounters() if self._consumer is None else self._consumer.tally
 
     @property
     def loop_delay(self) -> float:
@@ -260,14 +260,14 @@ class Member:
             self._has_settled = True
         return []
 
-    def vitals(self) -> vitals.Vitals:
+    def vitals(self) -> vitals.MemberVitals:
         since_beat = self.loop_delay
         consumer = self._consumer
         if consumer is None or self.phase is not WorkerPhase.RUNNING:
-            return vitals.Vitals(since_beat)
+            return vitals.MemberVitals(since_beat)
         now = self._clock()
         since_round = now - max(self._joined_at, consumer.rebalancer.last_round)
-        return vitals.Vitals(
+        return vitals.MemberVitals(
             since_beat, since_round, tuple(sorted(consumer.ended_tasks())), tuple(consumer.queue_problems())
         )
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rocketfleet.control.budget import Margin
 from rocketfleet.control.endpoints import Unavailable
 from rocketfleet.control.messages import Assignment, DrainReport
-from rocketfleet.worker.member import Member
+from rocketfleet.worker.member import WorkerMember
 
 T = TypeVar("T")
 MEMBER_REBALANCE_SECONDS = 15.0
@@ -20,7 +20,7 @@ MEMBER_REBALANCE_SECONDS = 15.0
 class MemberControl:
     """A Control over a member."""
 
-    def __init__(self, member: Member, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, member: WorkerMember, loop: asyncio.AbstractEventLoop) -> None:
         self._member = member
         self._loop = loop
 
@@ -34,7 +34,7 @@ class MemberControl:
         from rocketfleet.worker import metrics
 
         member = self._member
-        observed = metrics.Observed(
+        observed = metrics.MemberReading(
             group=member.spec.settings.group,
             client_id=member.client_id,
             ready=not member.not_ready(),

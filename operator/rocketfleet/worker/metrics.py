@@ -22,7 +22,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.control.messages import QueueReport, QueueState
 from rocketfleet.worker.durations import Durations
 
@@ -49,7 +49,7 @@ _COUNTERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class MemberReading:
     """All that is exported of one member."""
 
     group: str
@@ -57,20 +57,20 @@ class Observed:
     ready: bool
     members: int
     loop_delay: float
-    tally: Tally
+    tally: ConsumerCounters
     durations: Durations
     queues: list[QueueReport]
 
 
-def render(observed: Observed) -> bytes:
+def render(observed: MemberReading) -> bytes:
     """The text that Prometheus reads."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(families(observed)))
+    registry.register(_MemberFamilies(families(observed)))
     ProcessCollector(registry=registry)
     return generate_latest(registry)
 
 
-class _Families(Collector):
+class _MemberFamilies(Collector):
     def __init__(self, content: Iterable[Metric]) -> None:
         self._content = list(content)
 
@@ -81,7 +81,7 @@ class _Families(Collector):
         return ()
 
 
-def families(observed: Observed) -> Iterator[Metric]:
+def families(observed: MemberReading) -> Iterator[Metric]:
     """Every metric of a member but those of its process."""
     group = label(observed.group)
     info = InfoMetricFamily(_PREFIX + "member", "Who this is.", labels=["group"])
@@ -96,7 +96,7 @@ def families(observed: Observed) -> Iterator[Metric]:
         gauge = GaugeMetricFamily(_PREFIX + name, help_text, labels=["group"])
         gauge.add_metric([group], value)
         yield gauge
-    for field in fields(Tally):
+    for field in fields(ConsumerCounters):
         name, help_text = _COUNTERS.get(field.name, (field.name, f"The consumer's count of {field.name}."))
         counter = CounterMetricFamily(_PREFIX + name, help_text, labels=["group"])
         counter.add_metric([group], float(getattr(observed.tally, field.name)))

@@ -25,7 +25,7 @@ from rocketfleet.control.token import Token
 from rocketfleet.worker import stop_signals
 from rocketfleet.worker.forced_exit import force_exit_soon
 from rocketfleet.worker.handler_loading import HandlerError
-from rocketfleet.worker.member import Member, MemberSpec
+from rocketfleet.worker.member import MemberSpec, WorkerMember
 from rocketfleet.worker.member_control import MemberControl
 from rocketfleet.worker.processes.lifeline import Lifeline
 from rocketfleet.worker.starting import DrainedExit, Starting
@@ -99,7 +99,7 @@ async def _run(
     spec: MemberSpec, endpoints: Endpoints, control: ControlThread, parting: _Parting, words_file: Path | None
 ) -> int:
     loop = asyncio.get_running_loop()
-    member = Member(spec)
+    member = WorkerMember(spec)
     parting.drain = lambda: loop.call_soon_threadsafe(member.stop)
     for number in stop_signals.SIGNALS:
         loop.add_signal_handler(number, member.signalled)

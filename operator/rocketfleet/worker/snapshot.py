@@ -11,18 +11,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from rocketfleet.consumer.handover.holdings import Holding
-from rocketfleet.consumer.handover.ownership import Lock, State
+from rocketfleet.consumer.handover.ownership import Lock, OwnershipState
 from rocketfleet.control.messages import QueueReport, QueueState
 
 # Spelled out: the names of `State` are the consumer's own, and may change; those of `QueueState` are the wire's.
 _STATES: Final = {
-    State.WANTED: QueueState.WANTED,
-    State.OWNED: QueueState.OWNED,
-    State.STANDBY: QueueState.STANDBY,
-    State.LEAVING: QueueState.LEAVING,
-    State.SETTLING: QueueState.SETTLING,
-    State.RELEASING: QueueState.RELEASING,
-    State.GONE: QueueState.GONE,
+    OwnershipState.WANTED: QueueState.WANTED,
+    OwnershipState.OWNED: QueueState.OWNED,
+    OwnershipState.STANDBY: QueueState.STANDBY,
+    OwnershipState.LEAVING: QueueState.LEAVING,
+    OwnershipState.SETTLING: QueueState.SETTLING,
+    OwnershipState.RELEASING: QueueState.RELEASING,
+    OwnershipState.GONE: QueueState.GONE,
 }
 
 
@@ -33,9 +33,9 @@ def queue_reports(holdings: Iterable[Holding], now: float, client_id: str) -> li
 
 def queue_state(holding: Holding) -> QueueState:
     """What is done with a queue, in one word."""
-    if holding.state is State.OWNED and holding.lock is not Lock.HELD:
+    if holding.state is OwnershipState.OWNED and holding.lock is not Lock.HELD:
         return QueueState.SUSPENDED
-    if holding.state is State.OWNED and holding.lane is None:
+    if holding.state is OwnershipState.OWNED and holding.lane is None:
         return QueueState.STARTING
     return _STATES[holding.state]
 

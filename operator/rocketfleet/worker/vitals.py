@@ -19,7 +19,7 @@ _SHORTEST_ROUND_LIMIT = 10.0  # however short the interval, a slow broker is no 
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class MemberVitals:
     """What is known at one moment. `since_round` is None while there is nothing to rebalance: joining, draining."""
 
     since_beat: float
@@ -28,7 +28,7 @@ class Vitals:
     queue_problems: tuple[str, ...] = ()  # sentences of the consumer's own, about tasks of single queues
 
 
-def problems(vitals: Vitals, *, stuck_after: float, round_limit: float) -> list[str]:
+def problems(vitals: MemberVitals, *, stuck_after: float, round_limit: float) -> list[str]:
     """Why the process should be restarted, a sentence each; empty if it is well."""
     found = []
     if vitals.since_beat > stuck_after:

@@ -12,7 +12,7 @@ import pytest
 from tests.broker.consumer.scene import Got, Scene, until
 
 from rocketfleet.client.requests import broker_offsets
-from rocketfleet.consumer.delivery.flow import Limits
+from rocketfleet.consumer.delivery.flow import QueueLimits
 from rocketfleet.consumer.results import COMMIT, SUCCESS, Retry
 from rocketfleet.consumer.settings import ConsumeMode
 from rocketfleet.wire.message import ReceivedMessage
@@ -231,7 +231,7 @@ async def test_a_handler_may_want_more_than_the_limit_before_it_commits(
     await scene.fill(topic, 0, 1000)
     got = Got(lambda message: COMMIT if message.queue_offset % 250 == 249 else SUCCESS)
     member = await scene.member(
-        group, topic, got, consume_mode=ORDERLY, auto_commit=False, pull_batch_size=8, limits=Limits(count=40)
+        group, topic, got, consume_mode=ORDERLY, auto_commit=False, pull_batch_size=8, limits=QueueLimits(count=40)
     )
     await until(lambda: len(got) == 1000)
 

@@ -8,7 +8,7 @@ from tests.broker.consumer.scene import Scene, of_topic, until
 
 from rocketfleet.client.requests import broker_offsets
 from rocketfleet.consumer.consumer import Consumer
-from rocketfleet.consumer.delivery.flow import Limits, TopicLimits, reason_to_wait
+from rocketfleet.consumer.delivery.flow import QueueLimits, TopicLimits, reason_to_wait
 from rocketfleet.consumer.delivery.lane import Window
 from rocketfleet.wire.message import ReceivedMessage
 from rocketfleet.wire.queue import MessageQueue
@@ -54,7 +54,7 @@ async def test_a_slow_handler_keeps_memory_bounded_by_the_limit_and_one_pull(
     topic = make_topic(queues=1)
     await scene.fill(topic, 0, 400)
     handler = Slow()
-    member = await scene.member(group, topic, handler, pull_batch_size=PULL, limits=Limits(count=40))
+    member = await scene.member(group, topic, handler, pull_batch_size=PULL, limits=QueueLimits(count=40))
     window = await full(scene, member, topic)
     most = window.count
     handler.let_go.set()
@@ -78,7 +78,7 @@ async def test_one_stuck_message_stops_the_queue_at_the_span(scene: Scene, make_
         if message.queue_offset == 0:
             let_go.wait()
 
-    member = await scene.member(group, topic, handler, pull_batch_size=PULL, limits=Limits(span=50))
+    member = await scene.member(group, topic, handler, pull_batch_size=PULL, limits=QueueLimits(span=50))
     window = await full(scene, member, topic)
     try:
         await until(lambda: window.count == 1, "all others are handled")
@@ -94,7 +94,7 @@ async def test_bytes_are_limited_too(scene: Scene, make_topic: Topics, group: st
     for _ in range(20):
         await scene.send(topic, secrets.token_hex(128 * 1024))  # of which about half is left when compressed
     handler = Slow()
-    member = await scene.member(group, topic, handler, limits=Limits(size_mib=1))
+    member = await scene.member(group, topic, handler, limits=QueueLimits(size_mib=1))
     window = await full(scene, member, topic)
     # The broker ends a pull with the message that exceeds 256 KiB.
     assert 1 << 20 < window.size <= (1 << 20) + 2 * 256 * 1024

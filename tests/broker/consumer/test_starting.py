@@ -14,7 +14,7 @@ from rocketfleet.client.requests import broker_members
 from rocketfleet.consumer.consumer import Consumer, ExpressionRefusedError, NoHeartbeatError
 from rocketfleet.consumer.delivery.pull import PullTimings
 from rocketfleet.consumer.settings import Handover
-from rocketfleet.consumer.shutdown import Phase
+from rocketfleet.consumer.shutdown import StopPhase
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.consumer.timings import ConsumerTimings
 from rocketfleet.wire.codes import RequestCode
@@ -86,7 +86,7 @@ async def test_an_unknown_topic_is_refused_and_leaves_nothing_behind(
     member = scene.made(group, "no-such-topic-at-all", Got())
     with pytest.raises(NoRoute, match="no-such-topic-at-all"):
         await member.start()
-    assert member.phase is Phase.CLOSED
+    assert member.phase is StopPhase.CLOSED
     assert await member.stop() == {}
     assert await scene.ids(group) == ()
 
@@ -126,7 +126,7 @@ async def test_stopping_while_starting_waits_for_the_start_and_then_leaves(
     await asyncio.sleep(0)
     await member.stop()
     await start
-    assert member.phase is Phase.CLOSED
+    assert member.phase is StopPhase.CLOSED
     with pytest.raises(ConsumerNotOnline):
         await broker_members.consumer_connections(scene.client.remoting, scene.address, group)
 
@@ -138,7 +138,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing_behind(scene: Scene, top
     start.cancel()
     with pytest.raises(asyncio.CancelledError):
         await start
-    assert member.phase is Phase.CLOSED
+    assert member.phase is StopPhase.CLOSED
     assert await scene.ids(group) == ()
 
 

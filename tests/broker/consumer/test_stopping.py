@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.broker.consumer.scene import Got, Scene, of_topic, until
 
-from rocketfleet.consumer.shutdown import Phase
+from rocketfleet.consumer.shutdown import StopPhase
 from rocketfleet.wire.message import ReceivedMessage
 from rocketfleet.wire.queue import MessageQueue
 
@@ -33,7 +33,7 @@ async def test_what_has_begun_finishes_and_is_committed(scene: Scene, make_topic
     member = await scene.member(group, topic, handler, consume_thread_min=3, consume_thread_max=3, drain_timeout=30.0)
     await until(lambda: len(handler.entered) == 3)
     stopping = asyncio.create_task(member.stop())
-    await until(lambda: member.phase is Phase.DRAINING)
+    await until(lambda: member.phase is StopPhase.DRAINING)
     handler.let_go.set()
     final = await stopping
     begun = len(handler.entered)
@@ -68,7 +68,7 @@ async def test_asked_again_it_waits_no_longer(scene: Scene, make_topic: Topics, 
     member = await scene.member(group, topic, handler, consume_thread_min=1, consume_thread_max=1, drain_timeout=3600.0)
     await until(lambda: handler.entered == [0])
     first = asyncio.create_task(member.stop())
-    await until(lambda: member.phase is Phase.DRAINING)
+    await until(lambda: member.phase is StopPhase.DRAINING)
     final = (await member.stop())[MessageQueue(topic, "broker-a", 0)]
     await first
     assert (final.offset, final.confirmed, final.unfinished) == (0, True, 1)
@@ -93,7 +93,7 @@ async def test_a_coroutine_that_is_cut_short_is_no_handler_that_finished(
     )
     await until(lambda: len(entered) == 3)
     stopping = asyncio.create_task(member.stop())
-    await until(lambda: member.phase is Phase.DRAINING)
+    await until(lambda: member.phase is StopPhase.DRAINING)
     if hurried:
         await member.stop()
     final = (await stopping)[MessageQueue(topic, "broker-a", 0)]
@@ -115,5 +115,5 @@ async def test_a_stop_whose_caller_gives_up_goes_on(scene: Scene, topic: str, gr
     stopping = asyncio.create_task(member.stop())
     await asyncio.sleep(0)
     stopping.cancel()
-    await until(lambda: member.phase is Phase.CLOSED)
+    await until(lambda: member.phase is StopPhase.CLOSED)
     assert all(offset.confirmed for offset in member.final_offsets.values())

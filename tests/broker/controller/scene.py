@@ -20,12 +20,12 @@ from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Truth
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.requests import broker_locks, broker_members, broker_offsets
-from rocketfleet.controller.local.manifests import Wish
+from rocketfleet.controller.local.manifests import DesiredObjects
 from rocketfleet.controller.local.member import LocalMember
 from rocketfleet.controller.local.run import LocalRun
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.demo.run import PATIENT, send_patiently
-from rocketfleet.demo.verdict import Verdict, judge, read_records
+from rocketfleet.demo.verdict import DemoVerdict, judge, read_records
 from rocketfleet.lag.collecting.monitor import LagMonitor
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
@@ -105,10 +105,10 @@ class GroupScene:
         spec = {**self._spec, "template": {"spec": {"containers": [container]}}}
         metadata = {"name": self.name}
         group = read_object({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec})
-        self.run.apply(Wish({self.key: (group, self._directory)}, config_maps=dict(self.config_maps)))
+        self.run.apply(DesiredObjects({self.key: (group, self._directory)}, config_maps=dict(self.config_maps)))
 
     def delete(self) -> None:
-        self.run.apply(Wish())
+        self.run.apply(DesiredObjects())
 
     @property
     def group(self) -> ConsumerGroup | None:
@@ -127,7 +127,7 @@ class GroupScene:
     def members(self) -> list[LocalMember]:
         return list(self.run.backend.members)
 
-    def reasons(self) -> list[Reason]:
+    def reasons(self) -> list[EventReason]:
         return [event.reason for event in self.events]
 
     async def until(self, condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> float:
@@ -200,10 +200,10 @@ class GroupScene:
             self._flowing.cancel()
             await asyncio.gather(self._flowing, return_exceptions=True)
 
-    def judged(self) -> Verdict:
+    def judged(self) -> DemoVerdict:
         return judge(self.sent, read_records(self.record))
 
-    async def verdict(self) -> Verdict:
+    async def verdict(self) -> DemoVerdict:
         """End the traffic, wait until everything sent was handled, and judge."""
         await self.end_traffic()
         await self.until(lambda: not self.judged().lost, "everything sent is consumed")

@@ -9,7 +9,7 @@ from tests.broker.cluster import Cluster
 from tests.broker.controller.scene import GroupScene
 
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.devbroker.topics import create_topic
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
@@ -57,7 +57,7 @@ async def test_a_load_step_scales_out_in_time_in_by_drain_to_nothing_and_back(
         ages: list[float] = []
         watching = asyncio.create_task(watch_age(scene, ages))
         await scene.until(lambda: scaled(scene, 1), "the first member comes", PATIENCE)
-        assert Reason.SCALED_FROM_ZERO in scene.reasons()
+        assert EventReason.SCALED_FROM_ZERO in scene.reasons()
 
         scene.rate = 110
         await scene.until(lambda: scaled(scene, 4), "it scales out", PATIENCE)
@@ -66,14 +66,14 @@ async def test_a_load_step_scales_out_in_time_in_by_drain_to_nothing_and_back(
 
         scene.rate = 15
         await scene.until(lambda: scaled(scene, 1), "it scales in", PATIENCE)
-        drained = scene.reasons().count(Reason.DRAINED)
+        drained = scene.reasons().count(EventReason.DRAINED)
         assert drained == 3
         assert scene.status.last_drain is not None
         assert scene.status.last_drain.verified
 
         scene.rate = 0
         await scene.until(lambda: scaled(scene, 0), "nobody is left", PATIENCE)
-        assert Reason.SCALED_TO_ZERO in scene.reasons()
+        assert EventReason.SCALED_TO_ZERO in scene.reasons()
         scene.rate = 15
         await scene.until(lambda: scaled(scene, 1), "the first is back", PATIENCE)
         await scene.some_traffic(30)
@@ -112,7 +112,12 @@ async def test_with_the_broker_stopped_the_group_stays_as_it_is(broker: Cluster,
         await scene.until(lambda: (scene.monitor.swept_at or 0.0) > since + 15, "many looks in vain", PATIENCE)
         assert scene.status.desired_replicas == replicas
         assert {member.uid for member in scene.members} == uids
-        changes = {Reason.SCALED_IN, Reason.SCALED_OUT, Reason.SCALED_TO_ZERO, Reason.SCALE_OUT_UNDONE}
+        changes = {
+            EventReason.SCALED_IN,
+            EventReason.SCALED_OUT,
+            EventReason.SCALED_TO_ZERO,
+            EventReason.SCALE_OUT_UNDONE,
+        }
         assert not changes & {event.reason for event in scene.events[told:]}
         broker.resume()
         verdict = await scene.verdict()
@@ -133,5 +138,5 @@ async def test_a_topic_that_grows_while_nobody_is_there_wakes_the_group_by_its_n
             await producer.send(Message(topic, b"k0:0"), queue=MessageQueue(topic, "broker-a", 1))
         scene.sent.append("k0:0")
         await scene.until(lambda: scaled(scene, 1), "the first member comes", PATIENCE)
-        assert Reason.SCALED_FROM_ZERO in scene.reasons()
+        assert EventReason.SCALED_FROM_ZERO in scene.reasons()
         assert not (await scene.verdict()).lost

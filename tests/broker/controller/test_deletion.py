@@ -15,8 +15,8 @@ from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import NoRoute, RocketMQError
 from rocketfleet.client.requests import broker_groups, broker_offsets, broker_topics
-from rocketfleet.controller.planning.actions import Reason
-from rocketfleet.controller.rocketmq.brokers import Brokers, GroupBrokers
+from rocketfleet.controller.planning.actions import EventReason
+from rocketfleet.controller.rocketmq.brokers import BrokerClients, GroupBrokers
 from rocketfleet.controller.rocketmq.fence import TermOver, fenced_client
 from rocketfleet.controller.rocketmq.group_removal import Leftovers
 from rocketfleet.producer.producer import Producer
@@ -40,13 +40,13 @@ class Leading:
 
 
 @pytest.fixture
-async def brokers() -> AsyncIterator[Brokers]:
-    pool = Brokers()
+async def brokers() -> AsyncIterator[BrokerClients]:
+    pool = BrokerClients()
     yield pool
     await pool.close()
 
 
-async def consumed_group(brokers: Brokers, broker: Cluster, topic: str, name: str) -> GroupBrokers:
+async def consumed_group(brokers: BrokerClients, broker: Cluster, topic: str, name: str) -> GroupBrokers:
     """A group that has offsets, messages that wait for a retry, and dead letters, at broker-a."""
     access = await access_to(brokers, group_of(broker, topic, name))
     await access.prepare()
@@ -89,7 +89,7 @@ async def is_there(client: Client, group: str, broker: str = "broker-a") -> bool
 
 
 @pytest.mark.parametrize("topics_too", [False, True], ids=["DeleteOffsets", "DeleteAll"])
-async def test_what_goes_and_what_stays(broker: Cluster, topic: str, brokers: Brokers, topics_too: bool) -> None:
+async def test_what_goes_and_what_stays(broker: Cluster, topic: str, brokers: BrokerClients, topics_too: bool) -> None:
     name = unique("cg")
     access = await consumed_group(brokers, broker, topic, name)
     told: list[Leftovers] = []
@@ -112,7 +112,7 @@ async def _yes(left: Leftovers) -> None: ...
 
 
 async def test_a_member_that_came_in_the_last_moment_keeps_its_group(
-    broker: Cluster, topic: str, brokers: Brokers
+    broker: Cluster, topic: str, brokers: BrokerClients
 ) -> None:
     name = unique("cg")
     access = await consumed_group(brokers, broker, topic, name)
@@ -130,7 +130,7 @@ async def test_a_member_that_came_in_the_last_moment_keeps_its_group(
 
 async def test_a_term_that_ends_while_it_is_confirmed_removes_nothing(broker: Cluster, topic: str) -> None:
     term, name = Leading(), unique("cg")
-    pool = Brokers(lambda config: fenced_client(config, term))
+    pool = BrokerClients(lambda config: fenced_client(config, term))
     try:
         access = await consumed_group(pool, broker, topic, name)
 
@@ -146,7 +146,7 @@ async def test_a_term_that_ends_while_it_is_confirmed_removes_nothing(broker: Cl
 
 
 async def test_a_group_of_the_same_name_in_another_cluster_stays(
-    make_cluster: Callable[..., Cluster], brokers: Brokers
+    make_cluster: Callable[..., Cluster], brokers: BrokerClients
 ) -> None:
     cluster = make_cluster(brokers=2)
     cluster.kill("broker-b")
@@ -178,8 +178,8 @@ async def test_a_deletion_that_waits_says_for_whom(broker: Cluster, topic: str, 
             await guest.subscribe_queues(topic)
             await join(guest, scene.name, topic, guest.master("broker-a"))
             scene.delete()
-            await scene.until(lambda: Reason.DELETION_WAITS in scene.reasons(), "it is told")
-            (told,) = [event.message for event in scene.events if event.reason is Reason.DELETION_WAITS]
+            await scene.until(lambda: EventReason.DELETION_WAITS in scene.reasons(), "it is told")
+            (told,) = [event.message for event in scene.events if event.reason is EventReason.DELETION_WAITS]
             assert guest.client_id in told
             assert "deletionPolicy" in told
 
@@ -190,6 +190,6 @@ async def test_a_deletion_that_waits_says_for_whom(broker: Cluster, topic: str, 
             await scene.until(shown, "and shown")
             assert scene.group is not None
         await scene.until(lambda: scene.group is None, "nobody is left, and it goes")
-        assert Reason.GROUP_REMOVED in scene.reasons()
+        assert EventReason.GROUP_REMOVED in scene.reasons()
         await scene.client.subscribe_queues(topic)
         assert not await is_there(scene.client, scene.name)

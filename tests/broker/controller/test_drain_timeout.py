@@ -9,7 +9,7 @@ from tests.broker.controller.scene import GroupScene
 
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.controller.planning import drain
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
 
@@ -57,7 +57,7 @@ class Hanging(GroupScene):
                 await producer.send(Message(self._topic, f"m{number}".encode()))
         await self.until(lambda: len(list(self.begun.iterdir())) == MESSAGES, "handlers have the messages")
 
-    def said(self, reason: Reason) -> list[str]:
+    def said(self, reason: EventReason) -> list[str]:
         return [event.message for event in self.events if event.reason is reason]
 
 
@@ -71,19 +71,19 @@ async def test_wait_waits_and_says_so(broker: Cluster, topic: str, tmp_path: Pat
         await scene.hang()
         (member,) = scene.members
         scene.apply(replicas=0)
-        await scene.until(lambda: Reason.DRAIN_TIMED_OUT in scene.reasons(), "the time is over")
+        await scene.until(lambda: EventReason.DRAIN_TIMED_OUT in scene.reasons(), "the time is over")
         assert member.running
         assert member in scene.members
         assert scene.condition(ConditionType.DRAINING) is Truth.TRUE
-        assert Reason.DRAINED not in scene.reasons()
-        (told,) = scene.said(Reason.DRAIN_TIMED_OUT)
+        assert EventReason.DRAINED not in scene.reasons()
+        (told,) = scene.said(EventReason.DRAIN_TIMED_OUT)
         assert member.name in told
         assert "Wait" in told
         assert await scene.member_ids(), "it is in the group, and has its queues"
         scene.hold.unlink()
         await scene.until(lambda: not scene.members, "it is done, and let go")
-        assert scene.reasons().count(Reason.DRAINED) == 1
-        assert scene.reasons().count(Reason.DRAIN_TIMED_OUT) == 1
+        assert scene.reasons().count(EventReason.DRAINED) == 1
+        assert scene.reasons().count(EventReason.DRAIN_TIMED_OUT) == 1
         assert scene.status.last_drain is None or scene.status.last_drain.unfinished is None
         assert len(list(scene.begun.iterdir())) == MESSAGES, "nothing was begun twice"
         assert await scene.at_the_end()
@@ -95,10 +95,10 @@ async def test_proceed_goes_on_and_says_what_was_cut_short(broker: Cluster, topi
         (member,) = scene.members
         scene.apply(replicas=0)
         await scene.until(lambda: not scene.members, "it is deleted all the same")
-        (told,) = scene.said(Reason.DRAIN_TIMED_OUT)
+        (told,) = scene.said(EventReason.DRAIN_TIMED_OUT)
         assert member.name in told
         assert f"{MESSAGES} messages were still being handled" in told
-        assert Reason.DRAINED not in scene.reasons()
+        assert EventReason.DRAINED not in scene.reasons()
         await scene.until(lambda: scene.status.last_drain is not None, "the drain is in the status")
         assert scene.status.last_drain is not None
         assert scene.status.last_drain.unfinished == MESSAGES
@@ -114,4 +114,4 @@ async def test_the_deletion_of_the_group_ends_though_a_drain_may_wait(
         scene.delete()
         await scene.until(lambda: scene.group is None, "the group is gone, and its member")
         assert not scene.members
-        assert Reason.DELETION_GAVE_UP in scene.reasons()
+        assert EventReason.DELETION_GAVE_UP in scene.reasons()

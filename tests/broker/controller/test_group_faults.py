@@ -14,7 +14,7 @@ from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests import broker_offsets
 from rocketfleet.client.requests.broker_messages import pull, pull_request
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.wire.queue import MessageQueue
 
 
@@ -37,7 +37,7 @@ async def test_a_controller_that_was_killed_in_the_middle_of_a_drain_is_continue
         assert sum(member.drain is not None for member in scene.members) == 2
         scene.apply(replicas=1)
         await scene.ready(1)
-        assert scene.reasons().count(Reason.DRAINED) == 2
+        assert scene.reasons().count(EventReason.DRAINED) == 2
         await scene.end_traffic()
         # The handler is slow: what waits is left to members that are quicker.
         scene.environment["ROCKETFLEET_DEMO_HANDLER_SECONDS"] = "0.001"
@@ -54,7 +54,7 @@ async def test_a_broker_that_is_away_for_a_while_costs_no_member(broker: Cluster
         broker.pause()
         scene.run.wake(scene.key)
         await scene.until(lambda: scene.condition(ConditionType.BROKER_REACHABLE) is Truth.FALSE, "it is said")
-        assert scene.reasons().count(Reason.UNREACHABLE) == 1
+        assert scene.reasons().count(EventReason.UNREACHABLE) == 1
         broker.resume()
         await scene.until(lambda: scene.condition(ConditionType.BROKER_REACHABLE) is Truth.TRUE, "it is back")
         scene.begin_traffic()
@@ -145,6 +145,6 @@ async def test_locks_of_a_member_that_is_gone_are_free_at_once(broker: Cluster, 
         seen = [one.pod for one in await scene.run.backend.look(scene.run.backend.objects.get(scene.key).group)]  # type: ignore[union-attr]
         pod = next(pod for pod in seen if pod.uid == victim.uid)
         await scene.run.backend.delete_pod(scene.run.backend.objects.get(scene.key).group, pod, force=True)  # type: ignore[union-attr]
-        await scene.until(lambda: Reason.LOCKS_RELEASED in scene.reasons(), "its locks are released")
+        await scene.until(lambda: EventReason.LOCKS_RELEASED in scene.reasons(), "its locks are released")
         await scene.ready(2)
         assert victim.uid not in {member.uid for member in scene.members}

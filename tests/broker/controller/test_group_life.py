@@ -6,7 +6,7 @@ from tests.broker.cluster import Cluster
 from tests.broker.controller.scene import GroupScene
 
 from rocketfleet.api.status import ConditionType, Truth
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 
 
 async def test_a_group_grows_shrinks_is_updated_suspended_and_deleted(
@@ -32,7 +32,7 @@ async def test_a_group_grows_shrinks_is_updated_suspended_and_deleted(
         assert [member.ordinal for member in scene.members] == [0]
         assert scene.status.last_drain is not None
         assert scene.status.last_drain.verified
-        assert scene.reasons().count(Reason.DRAINED) == 3
+        assert scene.reasons().count(EventReason.DRAINED) == 3
         await scene.some_traffic()
 
         scene.apply(replicas=2, consume={"threads": 3})
@@ -75,7 +75,7 @@ with open(os.environ["LOADED"], "a") as file:
         scene.environment["LOADED"] = str(loaded)
         scene.begin_traffic()
         scene.apply()
-        await scene.until(lambda: Reason.CONFIG_MAP_MISSING in scene.reasons(), "the ConfigMap is missed")
+        await scene.until(lambda: EventReason.CONFIG_MAP_MISSING in scene.reasons(), "the ConfigMap is missed")
         assert scene.members == []
         scene.config_maps = code("one")
         scene.apply()
@@ -100,7 +100,7 @@ async def test_a_deletion_under_load_drains_first(broker: Cluster, topic: str, t
         await scene.some_traffic()
         scene.delete()
         await scene.until(lambda: scene.group is None, "the object is gone")
-        assert scene.reasons().count(Reason.DRAINED) == 2
+        assert scene.reasons().count(EventReason.DRAINED) == 2
         assert scene.judged().repeated == frozenset()
 
         scene.apply(replicas=1)

@@ -6,7 +6,7 @@ from tests.broker.cluster import Cluster
 from tests.broker.controller.scene import GroupScene
 
 from rocketfleet.api.status import Condition, ConditionType, Truth
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 
 PATIENCE = 90.0
 
@@ -34,14 +34,14 @@ async def test_a_handler_that_hangs_is_stalled_and_recovers(broker: Cluster, top
         found = await state(scene, "Stalled")
         assert found.status is Truth.FALSE
         assert "stood still" in found.message
-        assert Reason.LAG_STALLED in scene.reasons()
+        assert EventReason.LAG_STALLED in scene.reasons()
         assert scene.status.lag is not None
         assert scene.status.lag.state == "STALLED"
         scene.rate = 0
         scene.environment["ROCKETFLEET_DEMO_HANDLER_SECONDS"] = "0"
         scene.apply()
         assert (await state(scene, "Consuming")).status is Truth.TRUE
-        assert Reason.LAG_RECOVERED in scene.reasons()
+        assert EventReason.LAG_RECOVERED in scene.reasons()
 
 
 FAILING = """\
@@ -66,7 +66,7 @@ async def test_a_handler_that_fails_every_message_is_failing_and_recovers(
         found = await state(scene, "Failing")
         assert found.status is Truth.FALSE
         assert "the handlers failed in" in found.message.lower()
-        assert Reason.LAG_FAILING in scene.reasons()
+        assert EventReason.LAG_FAILING in scene.reasons()
         scene.rate = 0
         lag = scene.status.lag
         assert lag is not None
@@ -78,7 +78,7 @@ async def test_a_handler_that_fails_every_message_is_failing_and_recovers(
         scene.apply()
         scene.rate = 20
         assert (await state(scene, "Consuming")).status is Truth.TRUE
-        assert Reason.LAG_RECOVERED in scene.reasons()
+        assert EventReason.LAG_RECOVERED in scene.reasons()
         await scene.until(lambda: scene.status.state == "Ready", "it is ready, and all is well")
 
 
@@ -89,11 +89,13 @@ async def test_one_key_with_most_of_the_traffic_is_skewed(broker: Cluster, topic
         scene.apply(replicas=2)
         await scene.ready(2)
         scene.begin_traffic()
-        await scene.until(lambda: Reason.LAG_SKEWED in scene.reasons(), "it is said, while the lag grows", PATIENCE)
+        await scene.until(
+            lambda: EventReason.LAG_SKEWED in scene.reasons(), "it is said, while the lag grows", PATIENCE
+        )
         await scene.until(lambda: (scene.run.lag(scene.key) or 0) > 600, "much waits", PATIENCE)
         scene.rate = 2
         assert (await state(scene, "Skewed")).status is Truth.TRUE  # it is consumed, only unevenly
-        event = next(one for one in scene.events if one.reason is Reason.LAG_SKEWED)
+        event = next(one for one in scene.events if one.reason is EventReason.LAG_SKEWED)
         assert topic in event.message
 
 
@@ -107,7 +109,7 @@ async def test_members_that_are_gone_leave_the_group_stopped(broker: Cluster, to
         found = await state(scene, "Stopped")
         assert found.status is Truth.FALSE
         assert "no member" in found.message
-        assert Reason.LAG_STOPPED in scene.reasons()
+        assert EventReason.LAG_STOPPED in scene.reasons()
         scene.rate = 0
         scene.apply(worker={"handler": "rocketfleet.demo.handler:handle"})
         assert (await state(scene, "Consuming")).status is Truth.TRUE

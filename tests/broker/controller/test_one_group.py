@@ -14,8 +14,8 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.consumer.consumer import Consumer
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
-from rocketfleet.controller.local.manifests import Wish
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.local.manifests import DesiredObjects
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.wire.message import ReceivedMessage
 
 
@@ -44,7 +44,7 @@ async def test_a_guest_that_subscribes_to_something_else_is_named(broker: Cluste
             await scene.until(
                 lambda: f"the-guest wants paid of {topic}, the manifest says *" in str(consistent(scene)), "it is named"
             )
-            assert Reason.SUBSCRIPTIONS_DIFFER in scene.reasons()
+            assert EventReason.SUBSCRIPTIONS_DIFFER in scene.reasons()
         scene.apply(consume={"threads": 2})  # until a member subscribes anew the broker has the guest's word
         await scene.until(lambda: is_now(scene, Truth.TRUE), "all agree again")
 
@@ -63,7 +63,7 @@ async def test_of_two_objects_the_older_has_the_group_and_then_the_other(
         spec |= {"groupName": scene.name, "replicas": 1, "deletionPolicy": policy}
         raw = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "second"}, "spec": spec}
         second, key = read_object(raw), GroupKey("default", "second")
-        scene.run.apply(Wish({scene.key: (first, tmp_path), key: (second, tmp_path)}))
+        scene.run.apply(DesiredObjects({scene.key: (first, tmp_path), key: (second, tmp_path)}))
 
         def says_taken() -> bool:
             held = scene.run.backend.objects.get(key)
@@ -73,14 +73,14 @@ async def test_of_two_objects_the_older_has_the_group_and_then_the_other(
         await scene.until(says_taken, "the younger one says so")
         await scene.some_traffic()
         assert {member.name for member in scene.members} == {f"{scene.name}-0", f"{scene.name}-1"}
-        scene.run.apply(Wish({scene.key: (first, tmp_path)}))
+        scene.run.apply(DesiredObjects({scene.key: (first, tmp_path)}))
         await scene.until(lambda: scene.run.backend.objects.get(key) is None, "the younger one is gone")
         await scene.some_traffic()
         assert scene.condition(ConditionType.READY) is Truth.TRUE
 
-        scene.run.apply(Wish({scene.key: (first, tmp_path), key: (second, tmp_path)}))
+        scene.run.apply(DesiredObjects({scene.key: (first, tmp_path), key: (second, tmp_path)}))
         await scene.until(says_taken, "the younger one says so")
-        scene.run.apply(Wish({key: (second, tmp_path)}))
+        scene.run.apply(DesiredObjects({key: (second, tmp_path)}))
         await scene.until(lambda: scene.group is None, "the older one is gone")
         await scene.until(
             lambda: [member.name for member in scene.members if member.ready] == ["second-0"], "the other takes over"

@@ -14,7 +14,7 @@ from rocketfleet.client import admin
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.requests import broker_groups, broker_locks, broker_members, broker_offsets
-from rocketfleet.controller.rocketmq.brokers import Brokers, GroupBrokers
+from rocketfleet.controller.rocketmq.brokers import BrokerClients, GroupBrokers
 from rocketfleet.controller.rocketmq.group_preparation import Prepared
 from rocketfleet.controller.rocketmq.group_removal import Leftovers
 from rocketfleet.devbroker.topics import create_topic
@@ -36,13 +36,13 @@ def group_of(broker: Cluster, topic: str, name: str, **spec: Any) -> ConsumerGro
 
 
 @pytest.fixture
-async def brokers() -> AsyncIterator[Brokers]:
-    pool = Brokers()
+async def brokers() -> AsyncIterator[BrokerClients]:
+    pool = BrokerClients()
     yield pool
     await pool.close()
 
 
-async def access_to(brokers: Brokers, group: ConsumerGroup) -> GroupBrokers:
+async def access_to(brokers: BrokerClients, group: ConsumerGroup) -> GroupBrokers:
     return await brokers.of(group, ClientConfig(tuple(group.spec.cluster.name_servers)))
 
 
@@ -63,7 +63,9 @@ async def ends(client: Client, topic: str) -> dict[MessageQueue, int]:
     }
 
 
-async def test_last_offset_is_the_end_at_the_time_of_preparing(broker: Cluster, topic: str, brokers: Brokers) -> None:
+async def test_last_offset_is_the_end_at_the_time_of_preparing(
+    broker: Cluster, topic: str, brokers: BrokerClients
+) -> None:
     await send(broker, topic, 20)
     access = await access_to(brokers, group_of(broker, topic, unique("cg")))
     assert (await access.prepare()).started == 8
@@ -75,7 +77,7 @@ async def test_last_offset_is_the_end_at_the_time_of_preparing(broker: Cluster, 
     assert await offsets(access, topic) == start
 
 
-async def test_an_offset_that_is_there_is_never_moved(broker: Cluster, topic: str, brokers: Brokers) -> None:
+async def test_an_offset_that_is_there_is_never_moved(broker: Cluster, topic: str, brokers: BrokerClients) -> None:
     await send(broker, topic, 20)
     group = group_of(broker, topic, broker.create_group())
     access = await access_to(brokers, group)
@@ -89,7 +91,7 @@ async def test_an_offset_that_is_there_is_never_moved(broker: Cluster, topic: st
 
 
 async def test_a_topic_that_grew_while_nobody_was_there_is_not_begun_again(
-    broker: Cluster, topic: str, brokers: Brokers
+    broker: Cluster, topic: str, brokers: BrokerClients
 ) -> None:
     group = group_of(broker, topic, unique("cg"))
     access = await access_to(brokers, group)
@@ -98,7 +100,7 @@ async def test_a_topic_that_grew_while_nobody_was_there_is_not_begun_again(
     create_topic(broker, topic, 12)
     await access.client.routes.refresh(topic)
     await send(broker, topic, 24)
-    other = await access_to(Brokers(), group)  # as after a restart: nothing is remembered
+    other = await access_to(BrokerClients(), group)  # as after a restart: nothing is remembered
     try:
         assert (await other.prepare()).started == 4
         new = [queue for queue in await other.queues() if queue.queue_id >= 8]
@@ -115,7 +117,7 @@ async def a_moment() -> None:
         await asyncio.sleep(0.002)
 
 
-async def test_first_offset_timestamp_and_native(broker: Cluster, topic: str, brokers: Brokers) -> None:
+async def test_first_offset_timestamp_and_native(broker: Cluster, topic: str, brokers: BrokerClients) -> None:
     await send(broker, topic, 16)
     await a_moment()
     between = datetime.now(UTC).isoformat()
@@ -135,7 +137,7 @@ async def test_first_offset_timestamp_and_native(broker: Cluster, topic: str, br
     assert len(brokers) == 1  # one connection for all of them
 
 
-async def test_settings_of_others_stay_as_they_are(broker: Cluster, topic: str, brokers: Brokers) -> None:
+async def test_settings_of_others_stay_as_they_are(broker: Cluster, topic: str, brokers: BrokerClients) -> None:
     name = unique("cg")
     access = await access_to(
         brokers, group_of(broker, topic, name, consumeMode="Orderly", consume={"maxReconsumeTimes": 5})
@@ -151,7 +153,9 @@ async def test_settings_of_others_stay_as_they_are(broker: Cluster, topic: str, 
     assert (await access.prepare()).changed == ()
 
 
-async def test_topics_of_members_that_are_there_are_left_to_them(broker: Cluster, topic: str, brokers: Brokers) -> None:
+async def test_topics_of_members_that_are_there_are_left_to_them(
+    broker: Cluster, topic: str, brokers: BrokerClients
+) -> None:
     group = group_of(broker, topic, unique("cg"))
     access = await access_to(brokers, group)
     async with Client(ClientConfig(broker.name_server)) as member:
@@ -175,7 +179,9 @@ async def join(member: Client, group: str, topic: str, address: str) -> None:
     await broker_members.heartbeat(member.remoting, address, beat)
 
 
-async def test_locks_are_released_of_those_who_are_gone_only(broker: Cluster, topic: str, brokers: Brokers) -> None:
+async def test_locks_are_released_of_those_who_are_gone_only(
+    broker: Cluster, topic: str, brokers: BrokerClients
+) -> None:
     group = group_of(broker, topic, unique("cg"))
     access = await access_to(brokers, group)
     async with Client(ClientConfig(broker.name_server)) as member:
@@ -189,7 +195,7 @@ async def test_locks_are_released_of_those_who_are_gone_only(broker: Cluster, to
         assert free == frozenset(queues[4:])
 
 
-async def test_a_group_that_is_deleted_leaves_no_offset(broker: Cluster, topic: str, brokers: Brokers) -> None:
+async def test_a_group_that_is_deleted_leaves_no_offset(broker: Cluster, topic: str, brokers: BrokerClients) -> None:
     access = await access_to(brokers, group_of(broker, topic, unique("cg")))
     await access.prepare()
     assert len(await offsets(access, topic)) == 8

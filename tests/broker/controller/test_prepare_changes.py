@@ -19,7 +19,7 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import GroupNotExist, NoRoute
 from rocketfleet.client.requests import broker_groups, broker_offsets, broker_topics
 from rocketfleet.controller.planning.preparation import Preparation
-from rocketfleet.controller.rocketmq.brokers import Brokers, GroupBrokers
+from rocketfleet.controller.rocketmq.brokers import BrokerClients, GroupBrokers
 from rocketfleet.controller.rocketmq.fence import TermOver, fenced_client
 from rocketfleet.controller.rocketmq.group_preparation import Prepared
 from rocketfleet.devbroker.setup.config import FleetSpec
@@ -49,8 +49,8 @@ def two(one_cluster: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-async def brokers() -> AsyncIterator[Brokers]:
-    pool = Brokers()
+async def brokers() -> AsyncIterator[BrokerClients]:
+    pool = BrokerClients()
     yield pool
     await pool.close()
 
@@ -108,7 +108,7 @@ async def send_to(cluster: Cluster, queue: MessageQueue, count: int) -> None:
 
 
 async def test_a_group_that_is_moved_to_another_rocketmq(
-    broker: Cluster, topic: str, two: Cluster, brokers: Brokers
+    broker: Cluster, topic: str, two: Cluster, brokers: BrokerClients
 ) -> None:
     name = unique("cg")
     here = Follower(await access_to(brokers, group_of(broker, topic, name)))
@@ -127,7 +127,7 @@ async def test_a_group_that_is_moved_to_another_rocketmq(
     assert sum(start.values()) == 20
 
 
-async def test_a_broker_that_is_added(two: Cluster, brokers: Brokers) -> None:
+async def test_a_broker_that_is_added(two: Cluster, brokers: BrokerClients) -> None:
     async with Client(ClientConfig(two.name_server)) as client:
         topic = await topic_at(client, two.address_of(A))
     group = Follower(await access_to(brokers, group_of(two, topic, unique("cg"))))
@@ -149,7 +149,7 @@ async def test_a_broker_that_is_added(two: Cluster, brokers: Brokers) -> None:
 
 
 @pytest.mark.parametrize("where", ["LastOffset", "FirstOffset"])
-async def test_a_broker_that_has_lost_its_groups(two: Cluster, brokers: Brokers, where: str) -> None:
+async def test_a_broker_that_has_lost_its_groups(two: Cluster, brokers: BrokerClients, where: str) -> None:
     """Its topics are there, as from a template, and it is back at the same address: no route has changed."""
     topic = two.create_topic(2)
     group = Follower(await access_to(brokers, group_of(two, topic, unique("cg"), consumeFromWhere=where)))
@@ -170,7 +170,7 @@ async def test_a_broker_that_has_lost_its_groups(two: Cluster, brokers: Brokers,
     assert await offsets(group.access, topic) == start, "when it began is known from the other broker"
 
 
-async def test_a_broker_that_has_lost_its_disk(two: Cluster, brokers: Brokers) -> None:
+async def test_a_broker_that_has_lost_its_disk(two: Cluster, brokers: BrokerClients) -> None:
     topic = two.create_topic(2)
     group = Follower(await access_to(brokers, group_of(two, topic, unique("cg"))))
     await group.follow()
@@ -186,7 +186,7 @@ async def test_a_broker_that_has_lost_its_disk(two: Cluster, brokers: Brokers) -
     assert {at for queue, at in (await offsets(group.access, topic)).items() if queue.broker == B} == {0}
 
 
-async def test_a_topic_that_grows_while_the_group_is_at_zero(two: Cluster, brokers: Brokers) -> None:
+async def test_a_topic_that_grows_while_the_group_is_at_zero(two: Cluster, brokers: BrokerClients) -> None:
     topic = two.create_topic(2)
     await send(two, topic, 8)
     group = Follower(await access_to(brokers, group_of(two, topic, unique("cg"))))
@@ -203,7 +203,7 @@ async def test_a_topic_that_grows_while_the_group_is_at_zero(two: Cluster, broke
     assert await offsets(group.access, topic) == {**before, **dict.fromkeys(new, 0)}
 
 
-async def test_a_dead_broker_elsewhere_blocks_nobody(two: Cluster, brokers: Brokers) -> None:
+async def test_a_dead_broker_elsewhere_blocks_nobody(two: Cluster, brokers: BrokerClients) -> None:
     async with Client(ClientConfig(two.name_server)) as client:
         topic = await topic_at(client, two.address_of(A))
         elsewhere = await topic_at(client, two.address_of(B))
@@ -219,7 +219,7 @@ async def test_a_dead_broker_elsewhere_blocks_nobody(two: Cluster, brokers: Brok
     assert {address for address, _ in asked} <= {two.address_of(A), two.name_server}
 
 
-async def test_a_dead_broker_of_its_own_blocks_only_itself(two: Cluster, brokers: Brokers) -> None:
+async def test_a_dead_broker_of_its_own_blocks_only_itself(two: Cluster, brokers: BrokerClients) -> None:
     topic = two.create_topic(2)
     group = Follower(await access_to(brokers, group_of(two, topic, unique("cg"), consumeFromWhere="FirstOffset")))
     await group.access.queues()
@@ -245,7 +245,7 @@ async def test_nothing_is_written_by_who_no_longer_leads(two: Cluster) -> None:
 
     term = Leading()
     topic = two.create_topic(2)
-    pool = Brokers(lambda config: fenced_client(config, term))
+    pool = BrokerClients(lambda config: fenced_client(config, term))
     try:
         access = await access_to(pool, group_of(two, topic, two.create_group(), consumeFromWhere="FirstOffset"))
         assert (await access.standing(Preparation(), NOW, nobody=True)).lacking

@@ -7,7 +7,7 @@ from tests.broker.cluster import Cluster, unique
 from tests.broker.controller.scene import GroupScene
 
 from rocketfleet.api.status import ConditionType, Truth
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.devbroker.topics import create_topic
 
 
@@ -18,8 +18,8 @@ async def test_a_topic_that_nobody_has_created_is_said_and_waited_for(broker: Cl
         await scene.until(lambda: scene.status.state == "TopicNotFound", "it is said that the topic is missing")
         assert scene.condition(ConditionType.BROKER_REACHABLE) is Truth.TRUE
         assert scene.status.ready_summary == "0/2"
-        assert Reason.TOPIC_NOT_FOUND in scene.reasons()
-        assert Reason.UNREACHABLE not in scene.reasons()
+        assert EventReason.TOPIC_NOT_FOUND in scene.reasons()
+        assert EventReason.UNREACHABLE not in scene.reasons()
         create_topic(broker, topic, 4)
         await scene.ready(2)
         assert scene.status.state == "Ready"
@@ -33,7 +33,7 @@ async def test_brokers_that_ask_for_credentials_are_reachable(
         scene.apply(replicas=1)
         await scene.until(lambda: scene.status.state == "NoPermission", "it is said that rights are missing")
         assert scene.condition(ConditionType.BROKER_REACHABLE) is Truth.TRUE
-        assert Reason.NO_PERMISSION in scene.reasons()
-        assert Reason.UNREACHABLE not in scene.reasons()
+        assert EventReason.NO_PERMISSION in scene.reasons()
+        assert EventReason.UNREACHABLE not in scene.reasons()
         ready = next(one for one in scene.status.conditions or () if one.type is ConditionType.READY)
         assert "spec.cluster.credentials" in ready.message

@@ -16,7 +16,7 @@ from tests.broker.controller.scene import GroupScene
 
 from rocketfleet.api.status import ConditionType
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.message import Message
 
@@ -75,10 +75,10 @@ async def test_another_expression_recreates_the_group(broker: Cluster, topic: st
         assert not [one for one in together if " and " in one], together
         assert len(together - {""}) == 2, "both were seen"
         assert "Recreate" in reasons
-        assert scene.reasons().count(Reason.RECREATING) == 1
+        assert scene.reasons().count(EventReason.RECREATING) == 1
         verdict = await scene.verdict()
         assert (len(verdict.lost), len(verdict.repeated)) == (0, 0), f"{verdict}\n{scene.describe()}"
-        bad = {Reason.DRAIN_TIMED_OUT, Reason.OFFSETS_UNSAFE, Reason.MIXED}
+        bad = {EventReason.DRAIN_TIMED_OUT, EventReason.OFFSETS_UNSAFE, EventReason.MIXED}
         assert not bad & set(scene.reasons()), scene.describe()
 
 

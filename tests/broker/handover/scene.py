@@ -19,7 +19,7 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests import broker_members, broker_offsets
 from rocketfleet.demo.run import PATIENT, send_patiently
-from rocketfleet.demo.verdict import Verdict, judge, read_record
+from rocketfleet.demo.verdict import DemoVerdict, judge, read_record
 from rocketfleet.producer.producer import Producer
 from rocketfleet.wire.enums import ConsumeFromWhere
 from rocketfleet.wire.message import Message
@@ -235,7 +235,7 @@ class Scene:
     def events(self) -> list[dict[str, Any]]:
         return [event for member in self.members for event in member.events]
 
-    async def verdict(self) -> Verdict:
+    async def verdict(self) -> DemoVerdict:
         """End the traffic, wait until everything sent was handled, and judge."""
         await self.stop_traffic()
         await self.until(lambda: not judge(self.sent, self.events).lost, "everything sent is consumed")

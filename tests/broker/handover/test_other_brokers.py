@@ -17,7 +17,7 @@ from tests.broker.handover.faults import Recorder, for_a_while
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests import broker_messages, broker_offsets
 from rocketfleet.consumer.consumer import Consumer
-from rocketfleet.consumer.handover.ownership import State
+from rocketfleet.consumer.handover.ownership import OwnershipState
 from rocketfleet.consumer.settings import ConsumeMode
 from rocketfleet.wire.message import Message
 from rocketfleet.wire.queue import MessageQueue
@@ -179,7 +179,7 @@ async def test_a_concurrent_group_goes_on_from_the_slave(replicated: Scene) -> N
     await until(
         lambda: (
             {holding.state for member in members for holding in member.holdings if holding.queue in queues}
-            == {State.STANDBY}
+            == {OwnershipState.STANDBY}
         ),
         "and it is said so",
     )
@@ -193,7 +193,7 @@ async def test_a_concurrent_group_goes_on_from_the_slave(replicated: Scene) -> N
     await until(told, "the master is told what was handled meanwhile")
     everybody = [*members, third]
     await until(lambda: all(len(owners(queue, everybody)) == 1 for queue in queues))
-    await until(lambda: not any(h.state is State.STANDBY for m in everybody for h in m.holdings))
+    await until(lambda: not any(h.state is OwnershipState.STANDBY for m in everybody for h in m.holdings))
     await writable(replicated, topic, "broker-a")
     for n in range(2):
         await send(replicated, topic, "broker-a", n, f"after{n}")
@@ -212,7 +212,9 @@ async def test_an_orderly_group_waits_for_its_master(replicated: Scene) -> None:
     queue = MessageQueue(topic, "broker-a", 0)
     await until(lambda: queue not in member.owned, "it is not consumed without its lock")
     await for_a_while(3.0)
-    assert [holding.state for holding in member.holdings if holding.queue == queue] == [State.OWNED], "but kept"
+    assert [holding.state for holding in member.holdings if holding.queue == queue] == [OwnershipState.OWNED], (
+        "but kept"
+    )
     assert member.ready_problems() == []
     await asyncio.to_thread(cluster.restart, "broker-a")
     await until(lambda: queue in member.owned, "and goes on when the master is back")

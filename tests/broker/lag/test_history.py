@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tests.broker.lag.watching import Watch
 
 from rocketfleet.lag.collecting.monitor import LagMonitor
-from rocketfleet.lag.samples.history import History
+from rocketfleet.lag.samples.history import SampleKeeper
 from rocketfleet.lag.samples.topic_sink import TAG, TopicSink
 
 
@@ -16,7 +16,7 @@ async def test_what_was_seen_can_be_read_from_the_topic(
     topic, kept = make_topic(queues=2), make_topic(queues=1)
     await watch.send(topic, 1, 2, 3, queue=0)
     await watch.commit(group, topic, 1)
-    watch.monitor = LagMonitor(keeper=History(TopicSink(watch.producer, kept)))
+    watch.monitor = LagMonitor(keeper=SampleKeeper(TopicSink(watch.producer, kept)))
     watch.follow(group, topic)
     seen = await watch.look(group)
     (message,) = await watch.found(kept, 1)

@@ -319,7 +319,7 @@ JAVA_CLASSES: dict[type[bodies.Body], str] = {
     bodies.BrokerMemberGroupResponse: f"{REMOTING}.body.GetBrokerMemberGroupResponseBody",
     bodies.CheckClientRequest: f"{REMOTING}.body.CheckClientRequestBody",
     bodies.ClusterInfo: f"{REMOTING}.body.ClusterInfo",
-    bodies.Connection: f"{REMOTING}.body.Connection",
+    bodies.ClientConnection: f"{REMOTING}.body.Connection",
     bodies.ConsumeMessageDirectlyResult: f"{REMOTING}.body.ConsumeMessageDirectlyResult",
     bodies.ConsumeStats: f"{REMOTING}.admin.ConsumeStats",
     bodies.ConsumeStatsList: f"{REMOTING}.body.ConsumeStatsList",

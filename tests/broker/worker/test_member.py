@@ -17,16 +17,16 @@ from rocketfleet.control import exit_codes
 from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
 from rocketfleet.wire.message import ReceivedMessage
 from rocketfleet.worker import vitals
-from rocketfleet.worker.member import Member, MemberSpec
+from rocketfleet.worker.member import MemberSpec, WorkerMember
 
 
 class Living:
     """A member that runs for the length of a `with`."""
 
     def __init__(self, spec: MemberSpec) -> None:
-        self.member = Member(spec)
+        self.member = WorkerMember(spec)
 
-    async def __aenter__(self) -> Member:
+    async def __aenter__(self) -> WorkerMember:
         self._task = asyncio.create_task(self.member.run())
         async with asyncio.timeout(60):
             while True:

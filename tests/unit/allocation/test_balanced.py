@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.allocation.views import UNTIMED, View, kept, owners_of, queues_of, spreads, views
 
 from rocketfleet.allocation.balanced import balance, balanced
-from rocketfleet.allocation.request import AllocationError, Request
+from rocketfleet.allocation.request import AllocationError, AllocationRequest
 from rocketfleet.wire.queue import MessageQueue
 
 
@@ -88,7 +88,10 @@ def test_neither_order_nor_duplicates_matter(view: View, draw: random.Random) ->
 @UNTIMED
 @given(views())
 def test_what_each_member_computes_for_itself_fits_together(view: View) -> None:
-    shares = {member: balanced(Request("g", member, view.members, view.queues, view.owners)) for member in view.members}
+    shares = {
+        member: balanced(AllocationRequest("g", member, view.members, view.queues, view.owners))
+        for member in view.members
+    }
     assert shares == view.balance()
 
 
@@ -200,7 +203,7 @@ def test_many_small_topics_do_not_land_on_the_first_member() -> None:
 
 
 def test_a_member_that_is_not_listed_gets_nothing() -> None:
-    assert balanced(Request("g", "stranger", ["a"], queues_of([3]))) == []
+    assert balanced(AllocationRequest("g", "stranger", ["a"], queues_of([3]))) == []
 
 
 @pytest.mark.parametrize(
@@ -213,4 +216,4 @@ def test_a_member_that_is_not_listed_gets_nothing() -> None:
 )
 def test_nothing_to_share_is_an_error_as_in_java(member: str, members: list[str], topics: list[int], text: str) -> None:
     with pytest.raises(AllocationError, match=text):
-        balanced(Request("g", member, members, queues_of(topics)))
+        balanced(AllocationRequest("g", member, members, queues_of(topics)))

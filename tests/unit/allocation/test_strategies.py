@@ -8,7 +8,7 @@ from tests.unit.allocation.views import queues_of
 
 from rocketfleet.allocation.machine_room_nearby import room_before
 from rocketfleet.allocation.owners import known_owners
-from rocketfleet.allocation.request import AllocationError, Request
+from rocketfleet.allocation.request import AllocationError, AllocationRequest
 from rocketfleet.allocation.strategies import SHORT_NAMES, Parameters, Scope, StrategyName, allocate_group, build, named
 from rocketfleet.wire.queue import MessageQueue
 
@@ -47,7 +47,9 @@ def test_nearby_is_asked_as_what_is_within_it() -> None:
     strategy = build("MachineRoomNearby", within)
     assert (strategy.name, strategy.scope) == ("MACHINE_ROOM_NEARBY-BALANCED", Scope.GROUP)
     shares = {
-        member: allocate_group(strategy, Request("g", member, ["broker-a", "broker-b"], queues_of([1, 1, 1, 1])))
+        member: allocate_group(
+            strategy, AllocationRequest("g", member, ["broker-a", "broker-b"], queues_of([1, 1, 1, 1]))
+        )
         for member in ("broker-a", "broker-b")
     }
     assert [len(share) for share in shares.values()] == [2, 2]
@@ -68,7 +70,7 @@ def test_what_cannot_be_built_is_an_error(name: str, parameters: Parameters, tex
 
 
 def test_a_topic_strategy_is_asked_topic_by_topic() -> None:
-    request = Request("g", "a", ["b", "a"], queues_of([3, 1, 1])[::-1])
+    request = AllocationRequest("g", "a", ["b", "a"], queues_of([3, 1, 1])[::-1])
     assert [str(queue) for queue in allocate_group(build("AVG"), request)] == [
         "t0@broker-0/0",
         "t0@broker-0/1",
@@ -80,14 +82,15 @@ def test_a_topic_strategy_is_asked_topic_by_topic() -> None:
 def test_balanced_is_asked_once_for_all_topics_and_told_the_owners() -> None:
     queues = queues_of([1, 1, 1, 1])
     owners = dict.fromkeys(queues[:2], "b")
-    request = Request("g", "b", ["b", "a"], queues, owners)
+    request = AllocationRequest("g", "b", ["b", "a"], queues, owners)
     assert allocate_group(build("Balanced"), request) == list(queues[:2])
 
 
 def test_what_config_answers_to_every_topic_is_taken_once() -> None:
     queues = list(queues_of([2, 2]))
     assert (
-        allocate_group(build("CONFIG", Parameters(queues=queues[:3])), Request("g", "a", ["a"], queues)) == queues[:3]
+        allocate_group(build("CONFIG", Parameters(queues=queues[:3])), AllocationRequest("g", "a", ["a"], queues))
+        == queues[:3]
     )
 
 

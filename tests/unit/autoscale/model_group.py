@@ -5,8 +5,8 @@ seconds, and whatever is behind the handlers.
 from dataclasses import dataclass, field
 
 from rocketfleet.autoscale.decide import Decision, decide
-from rocketfleet.autoscale.history import History, Sample
-from rocketfleet.autoscale.policy import Policy
+from rocketfleet.autoscale.history import LoadHistory, LoadSample
+from rocketfleet.autoscale.policy import ScalingPolicy
 
 COMMIT = 5.0
 STEP = 1.0
@@ -17,7 +17,7 @@ EDGE = 0.04  # a group that is full to within this falls behind so slowly that i
 class ModelGroup:
     """`per_member` messages per second is what one member does, `downstream` what all of them together can."""
 
-    policy: Policy
+    policy: ScalingPolicy
     queues: int = 8
     per_member: float = 100.0
     downstream: float = float("inf")
@@ -39,7 +39,7 @@ class ModelGroup:
 
     def __post_init__(self) -> None:
         self.produced, self.consumed, self.committed = ([0.0] * self.queues for _ in range(3))
-        self.history = History(self.replicas)
+        self.history = LoadHistory(self.replicas)
         self.ready = self.replicas
         self._next_look = self.now
         self._next_commit = self.now
@@ -94,7 +94,7 @@ class ModelGroup:
 
     def _look(self) -> None:
         seen = sum(int(p) - min(int(p), int(c)) for p, c in zip(self.produced, self.committed, strict=True))
-        sample = Sample(
+        sample = LoadSample(
             at=self.now,
             lag=None if self.blind else seen,
             seconds=None if self.blind else self.age(sum(self.committed)),
@@ -108,7 +108,7 @@ class ModelGroup:
         longest = max(self.policy.in_after, self.policy.zero_after, self.policy.trial + 60)
         self.history = self.history.add(sample, longest)
         decision = decide(self.policy, self.history, self.now)
-        self.history = History(decision.replicas, self.history.samples, decision.mind)
+        self.history = LoadHistory(decision.replicas, self.history.samples, decision.mind)
         if decision.replicas > self.replicas:
             self.coming += [self.now + self.start_seconds] * (decision.replicas - self.replicas)
         self.replicas = decision.replicas

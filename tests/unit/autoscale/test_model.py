@@ -5,12 +5,12 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from tests.unit.autoscale.model_group import EDGE, ModelGroup
 
-from rocketfleet.autoscale.decide import Reason
-from rocketfleet.autoscale.policy import Policy
+from rocketfleet.autoscale.decide import ScalingReason
+from rocketfleet.autoscale.policy import ScalingPolicy
 
 
 def test_a_load_step_is_met_before_the_target_is_broken_and_taken_back_after_it() -> None:
-    group = ModelGroup(Policy(1, 8, target_seconds=60))
+    group = ModelGroup(ScalingPolicy(1, 8, target_seconds=60))
     group.run(60, 50)
     assert group.path() == []
     group.run(300, 330)
@@ -19,21 +19,21 @@ def test_a_load_step_is_met_before_the_target_is_broken_and_taken_back_after_it(
     assert group.lag < 330 * 10
     group.run(900, 50)
     assert group.replicas == 1
-    assert [decision.reason for decision in group.decisions if decision.reason is Reason.UNDONE] == []
+    assert [decision.reason for decision in group.decisions if decision.reason is ScalingReason.UNDONE] == []
 
 
 def test_to_nothing_when_there_is_nothing_to_do_and_back_at_the_first_message() -> None:
-    group = ModelGroup(Policy(0, 8, target_lag=1000, zero_after=120), replicas=2)
+    group = ModelGroup(ScalingPolicy(0, 8, target_lag=1000, zero_after=120), replicas=2)
     group.run(60, 20)
     group.run(400, 0)
     assert group.replicas == 0
     group.run(6, 1)
     assert group.replicas == 1
-    assert [decision.reason for decision in group.decisions[-2:]] == [Reason.TO_ZERO, Reason.FROM_ZERO]
+    assert [decision.reason for decision in group.decisions[-2:]] == [ScalingReason.TO_ZERO, ScalingReason.FROM_ZERO]
 
 
 def test_a_message_that_is_to_be_tried_again_brings_a_member_back() -> None:
-    group = ModelGroup(Policy(0, 8, target_lag=1000, zero_after=60), replicas=0)
+    group = ModelGroup(ScalingPolicy(0, 8, target_lag=1000, zero_after=60), replicas=0)
     group.run(60, 0)
     assert group.replicas == 0
     group.retry = 1
@@ -49,22 +49,22 @@ def test_a_message_that_is_to_be_tried_again_brings_a_member_back() -> None:
 @pytest.mark.parametrize("cause", ["downstream", "hot queue"])
 def test_a_scale_out_that_does_not_help_is_taken_back_and_remembered(cause: str) -> None:
     if cause == "downstream":
-        group = ModelGroup(Policy(1, 8, target_seconds=60), replicas=1, downstream=100)
+        group = ModelGroup(ScalingPolicy(1, 8, target_seconds=60), replicas=1, downstream=100)
     else:
-        group = ModelGroup(Policy(1, 8, target_seconds=60), replicas=1, hot=0.95)
+        group = ModelGroup(ScalingPolicy(1, 8, target_seconds=60), replicas=1, hot=0.95)
     group.run(300, 200)
-    undone = [decision for decision in group.decisions if decision.reason is Reason.UNDONE]
+    undone = [decision for decision in group.decisions if decision.reason is ScalingReason.UNDONE]
     assert len(undone) == 1, group.path()
     assert group.replicas == 1
     assert "hardly more" in undone[0].sentence
     group.run(500, 200)
     assert group.replicas == 1  # it is remembered
     group.run(600, 200)
-    assert any(decision.reason is Reason.OUT and decision.at > undone[0].at for decision in group.decisions)
+    assert any(decision.reason is ScalingReason.OUT and decision.at > undone[0].at for decision in group.decisions)
 
 
 def test_when_the_lag_cannot_be_read_nothing_changes() -> None:
-    group = ModelGroup(Policy(1, 8, target_seconds=60, target_lag=100), replicas=2)
+    group = ModelGroup(ScalingPolicy(1, 8, target_seconds=60, target_lag=100), replicas=2)
     group.run(20, 50)
     group.blind = True
     group.run(2000, 900)
@@ -76,7 +76,7 @@ def test_when_the_lag_cannot_be_read_nothing_changes() -> None:
 
 def test_a_target_that_is_missed_before_anything_is_learnt_does_not_make_it_swing() -> None:
     # One member falls behind so quickly that it is never seen to have had plenty to do for a whole stretch.
-    group = ModelGroup(Policy(1, 8, target_lag=500, in_after=120), queues=3, per_member=162)
+    group = ModelGroup(ScalingPolicy(1, 8, target_lag=500, in_after=120), queues=3, per_member=162)
     group.run(600, 314)
     settled = len(group.decisions)
     group.run(900, 314)
@@ -102,7 +102,7 @@ def test_a_target_that_is_missed_before_anything_is_learnt_does_not_make_it_swin
 def test_a_constant_load_finds_its_number_and_stays_with_it(
     load: float, queues: int, per_member: float, target: dict[str, float], start: int, interval: float
 ) -> None:
-    policy = Policy(1, 8, in_after=120, **target)  # type: ignore[arg-type]
+    policy = ScalingPolicy(1, 8, in_after=120, **target)  # type: ignore[arg-type]
     group = ModelGroup(policy, queues=queues, per_member=per_member, replicas=start, interval=interval)
     group.run(1200, load)
     settled = len(group.decisions)

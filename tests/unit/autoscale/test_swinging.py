@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from tests.unit.autoscale.model_group import EDGE, ModelGroup
 
-from rocketfleet.autoscale.decide import DOUBT, Reason
-from rocketfleet.autoscale.policy import Policy
+from rocketfleet.autoscale.decide import DOUBT, ScalingReason
+from rocketfleet.autoscale.policy import ScalingPolicy
 
 HOUR = 3600.0
 SWEEPS = ((5.0, 10), (10.0, 15), (15.0, 50), (30.0, 30), (60.0, 30))  # seconds, and how many groups
@@ -24,7 +24,7 @@ def group_of(seed: int, interval: float, highest: float = 1.2) -> tuple[ModelGro
         [{"target_lag": lag}, {"target_lag": lag, "target_seconds": seconds}, {"target_seconds": seconds}]
     )
     in_after = random.choice([120.0, 300.0])
-    policy = Policy(1, 8, in_after=in_after, fresh=FRESH * interval, **target)  # type: ignore[arg-type]
+    policy = ScalingPolicy(1, 8, in_after=in_after, fresh=FRESH * interval, **target)  # type: ignore[arg-type]
     group = ModelGroup(
         policy,
         queues=random.randint(1, 24),
@@ -83,14 +83,14 @@ def test_a_load_that_doubles_brings_members(interval: float, groups: int) -> Non
 
 def quick_group(interval: float = 15.0) -> ModelGroup:
     """Two of its members fall behind and four have caught up, each before a look has shown what a member does."""
-    policy = Policy(1, 8, target_lag=1000, fresh=FRESH * interval)
+    policy = ScalingPolicy(1, 8, target_lag=1000, fresh=FRESH * interval)
     return ModelGroup(policy, per_member=400, interval=interval, replicas=4)
 
 
 def test_a_scale_in_that_was_taken_back_is_not_tried_again_under_the_same_load() -> None:
     group = quick_group()
     group.run(2 * HOUR, 1014)
-    assert [decision.reason for decision in group.decisions] == [Reason.IN, Reason.OUT]
+    assert [decision.reason for decision in group.decisions] == [ScalingReason.IN, ScalingReason.OUT]
     assert group.path() == [2, 4]
     assert group.history.mind.rate is None  # nothing better was learnt
     assert [(one.replicas, round(one.rate)) for one in group.history.mind.too_few] == [(2, 1014)]

@@ -22,7 +22,7 @@ from tests.support.waiting import until
 from tests.unit.consumer.messages import several
 from tests.unit.consumer.model_broker import queue
 
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption, ConcurrentTimings
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.orderly import OrderlyConsumption, OrderlyTimings
@@ -220,7 +220,7 @@ class Scene:
             (True, False): one_async,
             (True, True): several_async,
         }
-        self.tally = Tally()
+        self.tally = ConsumerCounters()
         make = (
             partial(OrderlyConsumption, timings=OrderlyTimings(tick=0.002))
             if mode is ConsumeMode.ORDERLY

@@ -9,7 +9,7 @@ from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import ADDRESS, ModelBroker, ModelClient, queue
 
 from rocketfleet.client.errors import RequestTimeout, RocketMQError
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.handover.ownership import CONFIRM_APART
 from rocketfleet.consumer.offset_storage.offsets import BrokerOffsets
 from rocketfleet.consumer.settings import ConsumerSettings, InitialOffset
@@ -27,7 +27,7 @@ class Scene:
     def __init__(self, confirm_apart: float = CONFIRM_APART, **settings: Any) -> None:
         self.broker = ModelBroker(Clock())
         self.broker.wall = 1.0
-        self.tally = Tally()
+        self.tally = ConsumerCounters()
         self.client = ModelClient(self.broker)
         self.offsets = BrokerOffsets(
             self.client,  # type: ignore[arg-type]  # a model

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.unit.consumer.messages import stored
 
-from rocketfleet.consumer.broker_requests import Answers
+from rocketfleet.consumer.broker_requests import BrokerRequests
 from rocketfleet.consumer.handler import inspect_handler
 from rocketfleet.consumer.results import COMMIT, RETRY, ROLLBACK, SUCCESS, Retry
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings
@@ -36,7 +36,7 @@ async def consumed(
         table[code] = answer
         return lambda: None
 
-    Answers(
+    BrokerRequests(
         cast("Client", SimpleNamespace(remoting=SimpleNamespace(on_request=on_request))),
         ConsumerSettings("g", (Subscription("t"),), consume_mode=mode),
         {},

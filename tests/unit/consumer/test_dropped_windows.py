@@ -15,7 +15,7 @@ from tests.support.waiting import until
 from tests.unit.consumer.messages import several
 from tests.unit.consumer.model_broker import queue
 
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption, ConcurrentTimings
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.orderly import OrderlyConsumption, OrderlyTimings
@@ -34,7 +34,7 @@ class Scene:
 
     def __init__(self, mode: ConsumeMode, *, is_async: bool, batch: bool = False, **settings: Any) -> None:
         self.clock = Clock()
-        self.tally = Tally()
+        self.tally = ConsumerCounters()
         self.entered = 0
         self.let_go = threading.Event()
         self.answer: Any = None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rocketfleet.consumer.delivery.flow import Limits
+from rocketfleet.consumer.delivery.flow import QueueLimits
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings, Handover
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
@@ -22,7 +22,7 @@ def test_the_defaults_are_javas() -> None:
     default = settings()
     assert (default.consume_thread_min, default.consume_thread_max) == (20, 20)
     assert (default.consume_message_batch_max_size, default.pull_batch_size) == (1, 32)
-    assert default.limits == Limits(count=1000, size_mib=100, span=2000)
+    assert default.limits == QueueLimits(count=1000, size_mib=100, span=2000)
     assert (default.consume_timeout, default.max_reconsume_times) == (900.0, -1)
     assert default.suspend_current_queue_time == 1.0
     assert default.consume_from_where is ConsumeFromWhere.LAST_OFFSET
@@ -48,9 +48,9 @@ def test_the_defaults_are_javas() -> None:
         ({"consume_thread_max": 1001}, "maximum ≤ 1000"),
         ({"consume_message_batch_max_size": 0}, "consume_message_batch_max_size is 0: it must be from 1 to 1024"),
         ({"pull_batch_size": 1025}, "pull_batch_size is 1025"),
-        ({"limits": Limits(count=0)}, "limits.count is 0"),
-        ({"limits": Limits(size_mib=1025)}, "limits.size_mib is 1025"),
-        ({"limits": Limits(span=0)}, "limits.span is 0"),
+        ({"limits": QueueLimits(count=0)}, "limits.count is 0"),
+        ({"limits": QueueLimits(size_mib=1025)}, "limits.size_mib is 1025"),
+        ({"limits": QueueLimits(span=0)}, "limits.span is 0"),
         ({"consume_timeout": 0.5}, "consume_timeout is 0.5 s: it must be from 1 s to a day"),
         ({"max_reconsume_times": -2}, "-1 is the default, 0 means no retry"),
         ({"pull_interval": -5.0}, "pull_interval is -5 s: it must be from 0 s"),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rocketfleet.control.endpoints import Endpoints, Unavailable
-from rocketfleet.control.http import Request, Response
+from rocketfleet.control.http import HttpRequest, Response
 from rocketfleet.control.messages import Assignment, DrainReport
 from rocketfleet.control.token import Token
 
@@ -40,7 +40,7 @@ class Calm:
 
 async def ask(control: Calm, method: str, path: str, token: str | None = None, given: str | None = None) -> Response:
     headers = {} if given is None else {"authorization": f"Bearer {given}"}
-    return await Endpoints(control, Token(token)).answer(Request(method, path, headers, "127.0.0.1"))
+    return await Endpoints(control, Token(token)).answer(HttpRequest(method, path, headers, "127.0.0.1"))
 
 
 async def test_probes() -> None:

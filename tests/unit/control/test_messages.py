@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketfleet.consumer.handover.ownership import State
+from rocketfleet.consumer.handover.ownership import OwnershipState
 from rocketfleet.control.messages import (
     IN_VAIN,
     OWNING,
     VERSION,
     Assignment,
+    ControlMessageError,
     DrainOutcome,
     DrainReport,
     FinalOffsetReport,
-    MessageError,
     ProcessReport,
     QueryProgress,
     QueueReport,
@@ -129,7 +129,7 @@ def test_what_is_not_known_is_passed_over(message: Assignment | DrainReport | Dr
 def test_anything_else_is_refused_with_a_sentence(
     kind: type[Assignment] | type[DrainReport] | type[DrainOutcome], content: object
 ) -> None:
-    with pytest.raises(MessageError):
+    with pytest.raises(ControlMessageError):
         kind.from_json(content)
 
 
@@ -142,7 +142,7 @@ def test_one_wrong_value_is_refused_or_passed_over(
     content[data.draw(st.sampled_from(sorted(content)))] = data.draw(JSON)
     try:
         read = type(message).from_json(content)
-    except MessageError:
+    except ControlMessageError:
         return
     assert type(message).from_json(through_the_wire(read.to_json())) == read
 
@@ -171,8 +171,8 @@ def test_the_names_on_the_wire_are_these_whatever_enums_are_called() -> None:
 
 
 def test_every_state_of_the_consumer_has_a_name_on_the_wire() -> None:
-    assert set(snapshot._STATES) == set(State)
-    assert [snapshot._STATES[state] for state in State] == [
+    assert set(snapshot._STATES) == set(OwnershipState)
+    assert [snapshot._STATES[state] for state in OwnershipState] == [
         "Wanted",
         "Owned",
         "Standby",
@@ -329,5 +329,5 @@ def test_the_documented_answers_are_read() -> None:
     ],
 )
 def test_a_refusal_says_where_it_is_wrong(content: object, why: str) -> None:
-    with pytest.raises(MessageError, match=f"^{why}$"):
+    with pytest.raises(ControlMessageError, match=f"^{why}$"):
         DrainReport.from_json(content)

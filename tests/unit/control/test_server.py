@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from rocketfleet.control import server as control_server
-from rocketfleet.control.http import MAX_HEAD, Request, Response, parse_answer, text_response
+from rocketfleet.control.http import MAX_HEAD, HttpRequest, Response, parse_answer, text_response
 from rocketfleet.control.http_call import CallFailed, call
 from rocketfleet.control.server import MOST_CONNECTIONS, ControlServer, ControlThread
 
-Answer = Callable[[Request], Awaitable[Response]]
+Answer = Callable[[HttpRequest], Awaitable[Response]]
 
 
-async def echo(request: Request) -> Response:
+async def echo(request: HttpRequest) -> Response:
     return text_response(200, f"{request.method} {request.path} {request.headers.get('authorization')} {request.peer}")
 
 
@@ -145,7 +145,7 @@ async def test_callers_that_no_longer_wait_do_not_use_up_the_connections() -> No
     """A drain may take for ever, and is asked for again and again."""
     asked, cut_off = 0, 0
 
-    async def never(request: Request) -> Response:
+    async def never(request: HttpRequest) -> Response:
         nonlocal asked, cut_off
         if request.path == "/healthz":
             return text_response(200, "ok")
@@ -170,7 +170,7 @@ async def test_callers_that_no_longer_wait_do_not_use_up_the_connections() -> No
 
 
 async def test_a_caller_that_sends_more_than_it_should_is_answered() -> None:
-    async def soon(request: Request) -> Response:
+    async def soon(request: HttpRequest) -> Response:
         await asyncio.sleep(0.05)
         return text_response(200, "here")
 
@@ -179,7 +179,7 @@ async def test_a_caller_that_sends_more_than_it_should_is_answered() -> None:
 
 
 async def test_what_the_answer_raises_is_told_as_a_bug_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
-    async def fail(request: Request) -> Response:
+    async def fail(request: HttpRequest) -> Response:
         raise ValueError("secret detail")
 
     async with serving(fail) as (_, port):
@@ -192,7 +192,7 @@ async def test_what_the_answer_raises_is_told_as_a_bug_without_its_text(caplog: 
 async def test_closing_waits_for_answers_under_way_but_not_for_those_who_did_not_ask() -> None:
     asked, may_answer = asyncio.Event(), asyncio.Event()
 
-    async def slow(request: Request) -> Response:
+    async def slow(request: HttpRequest) -> Response:
         asked.set()
         await may_answer.wait()
         return text_response(200, "at last")
@@ -236,7 +236,7 @@ def test_an_address_that_cannot_be_had_is_an_error_at_once() -> None:
 
 
 async def test_a_call_that_fails_is_a_sentence() -> None:
-    async def slow(request: Request) -> Response:
+    async def slow(request: HttpRequest) -> Response:
         await asyncio.Event().wait()
         raise AssertionError
 

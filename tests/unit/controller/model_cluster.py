@@ -33,7 +33,7 @@ from rocketfleet.control.messages import DrainOutcome
 from rocketfleet.controller.planning import actions as act
 from rocketfleet.controller.planning.drain import deletion_late, drain_limit
 from rocketfleet.controller.planning.joining import JOIN_LIMIT, Candidate, with_members
-from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Ownership, Phase, Pod, Snapshot
+from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Ownership, Pod, PodPhase, Snapshot
 from rocketfleet.controller.resources.shared_settings import differing, shared_settings_of
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.configuration.setting_table import OnTimeout
@@ -244,7 +244,7 @@ class ModelCluster:
 
     def _request_drain(self, pod: Pod) -> None:
         found = self._same(pod)
-        if found is None or found.stopped or not found.node_alive or found.seen.phase is not Phase.RUNNING:
+        if found is None or found.stopped or not found.node_alive or found.seen.phase is not PodPhase.RUNNING:
             return
         if found.seen.drain is None:
             self.wrongs.append(f"{pod.name} is asked to drain without a mark")
@@ -276,7 +276,7 @@ class ModelCluster:
             self.wrongs.append(f"{pod.name} is deleted undrained: {pod}")
         if found.seen.deleting is None:
             found.seen = replace(found.seen, deleting=self.now + GRACE, deleting_since=self.now)
-            if found.seen.phase is Phase.RUNNING and not found.stopped and found.node_alive:
+            if found.seen.phase is PodPhase.RUNNING and not found.stopped and found.node_alive:
                 self.begin_drain(found)
 
     def _may_go(
@@ -290,7 +290,7 @@ class ModelCluster:
         }
         if found.seen.engine is Engine.CONTAINER:
             return "its deletion is its drain"
-        if deletion_late(group, view, self.now) and act.Reason.DELETION_GAVE_UP in reasons:
+        if deletion_late(group, view, self.now) and act.EventReason.DELETION_GAVE_UP in reasons:
             return "the deletion's time is up"
         if pod.idle:
             return "it does not run"
@@ -300,10 +300,10 @@ class ModelCluster:
             offsets = pod.outcome.offsets
             if all(self.broker.committed[queue] >= offset for queue, offset in offsets.items()):
                 return "drained and verified"
-        if pod.phase is Phase.FAILED and (act.Reason.OFFSETS_UNSAFE in reasons or pod.outcome is not None):
+        if pod.phase is PodPhase.FAILED and (act.EventReason.OFFSETS_UNSAFE in reasons or pod.outcome is not None):
             return "it failed"
         late = self.now - pod.drain.since > drain_limit(group)
-        told = reasons & {act.Reason.DRAIN_TIMED_OUT, act.Reason.OFFSETS_UNSAFE}
+        told = reasons & {act.EventReason.DRAIN_TIMED_OUT, act.EventReason.OFFSETS_UNSAFE}
         if late and told and group.spec.shutdown.on_timeout is OnTimeout.PROCEED:
             return "its time is up"
         return None
@@ -346,7 +346,7 @@ class ModelCluster:
             if seen.deleting is not None:
                 self._vanish(pod)
             return
-        if seen.deleting is not None and (self.now >= seen.deleting or seen.phase is Phase.PENDING or pod.stopped):
+        if seen.deleting is not None and (self.now >= seen.deleting or seen.phase is PodPhase.PENDING or pod.stopped):
             if pod.held:
                 self.stop(pod)
             else:
@@ -364,14 +364,14 @@ class ModelCluster:
         age, start = self.now - pod.born, pod.fate.start
         if start is StartFate.PENDING:
             return
-        if pod.seen.phase is Phase.PENDING and age >= 1:
-            pod.seen = replace(pod.seen, phase=Phase.RUNNING)
+        if pod.seen.phase is PodPhase.PENDING and age >= 1:
+            pod.seen = replace(pod.seen, phase=PodPhase.RUNNING)
         if start is StartFate.CRASHES:
             trouble = "exit code 1" if int(age) % 4 else None  # back-off, then another try
             pod.seen = replace(pod.seen, trouble=trouble, ready=False)
         elif start is StartFate.UNREADY:
             return
-        elif pod.seen.phase is Phase.RUNNING and not pod.seen.ready and age >= start.value and self.broker.up:
+        elif pod.seen.phase is PodPhase.RUNNING and not pod.seen.ready and age >= start.value and self.broker.up:
             pod.seen = replace(pod.seen, ready=True, ready_since=self.now, trouble=None)
         if pod.seen.ready and not pod.member and age >= start.value + self._joins_after(pod) and self.broker.up:
             pod.member = True
@@ -410,7 +410,7 @@ class ModelCluster:
         pod.seen = replace(pod.seen, outcome=outcome, ready=False, ready_since=None)
         if confirmed:
             pod.drained = pod.stopped = True
-            pod.seen = replace(pod.seen, phase=Phase.SUCCEEDED)
+            pod.seen = replace(pod.seen, phase=PodPhase.SUCCEEDED)
         else:
             # Exit code 4: under restartPolicy OnFailure it is started again, unless it is being deleted.
             pod.start_again(self.now)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from tests.unit.controller.model_cluster import SILENCE, ModelCluster
 from tests.unit.controller.model_parts import GRACE, QUEUES, DrainFate, ModelPod, StartFate
 
-from rocketfleet.api.spec import Engine, Subscription
-from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Phase
+from rocketfleet.api.spec import Engine, TopicSubscription
+from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, PodPhase
 from rocketfleet.worker.configuration.setting_table import OnTimeout
 
 # -- people -----------------------------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ def change_pods(cluster: ModelCluster, **changes: object) -> None:
 
 def filter_by(cluster: ModelCluster, expression: str) -> None:
     """Another expression: members with the old one and with the new one may not be in the group together."""
-    subscriptions = [Subscription(topic="orders", expression=expression)]
+    subscriptions = [TopicSubscription(topic="orders", expression=expression)]
     if subscriptions != cluster.object.group.spec.subscriptions:
         change_pods(cluster, subscriptions=subscriptions)
 
@@ -69,7 +69,7 @@ def delete_pod(cluster: ModelCluster, pod: ModelPod) -> None:
     """`kubectl delete pod`."""
     if pod.seen.deleting is None:
         pod.seen = replace(pod.seen, deleting=cluster.now + GRACE, deleting_since=cluster.now)
-        if pod.seen.phase is Phase.RUNNING and not pod.stopped and pod.node_alive:
+        if pod.seen.phase is PodPhase.RUNNING and not pod.stopped and pod.node_alive:
             cluster.begin_drain(pod)
     cluster.record()
 
@@ -112,13 +112,13 @@ def fail_pod(cluster: ModelCluster, pod: ModelPod) -> None:
     """The node's pressure ends it for good."""
     if not pod.seen.ended and pod.node_alive:
         cluster.stop(pod)
-        pod.seen = replace(pod.seen, phase=Phase.FAILED, ready=False, trouble="Evicted")
+        pod.seen = replace(pod.seen, phase=PodPhase.FAILED, ready=False, trouble="Evicted")
     cluster.record()
 
 
 def restart_pod(cluster: ModelCluster, pod: ModelPod) -> None:
     """Its process crashes, and comes back."""
-    if pod.seen.phase is Phase.RUNNING and pod.node_alive:
+    if pod.seen.phase is PodPhase.RUNNING and pod.node_alive:
         cluster.stop(pod)
         pod.start_again(cluster.now)
         pod.seen = replace(pod.seen, ready=False, ready_since=None)
@@ -171,7 +171,7 @@ def return_node(cluster: ModelCluster, pod: ModelPod) -> None:
     """It is back, learns of the deletion, and ends the pod as it should."""
     if pod.node_state is NodeState.SILENT:
         pod.node_alive, pod.node_state = True, NodeState.ANSWERS
-        if not pod.stopped and pod.seen.phase is Phase.RUNNING:
+        if not pod.stopped and pod.seen.phase is PodPhase.RUNNING:
             cluster.begin_drain(pod)
     cluster.record()
 

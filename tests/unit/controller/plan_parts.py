@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.unit.controller.model_parts import QUEUES
 
-from rocketfleet.controller.planning.actions import Action, Emit, MarkDrain, Reason
-from rocketfleet.controller.planning.snapshot import Ownership, Phase, Pod, Snapshot
+from rocketfleet.controller.planning.actions import Action, Emit, EventReason, MarkDrain
+from rocketfleet.controller.planning.snapshot import Ownership, Pod, PodPhase, Snapshot
 from rocketfleet.wire.queue import MessageQueue
 
 NOW = 10_000.0
@@ -20,7 +20,7 @@ def pod(ordinal: int, **changes: Any) -> Pod:
         uid=f"u{ordinal}",
         revision="new",
         created=NOW - 500,
-        phase=Phase.RUNNING,
+        phase=PodPhase.RUNNING,
         ready=True,
         ready_since=NOW - 400,
         client_ids=(f"orders-{ordinal}@u{ordinal}",),
@@ -51,7 +51,7 @@ def quiet(actions: list[Action]) -> list[Action]:
     return [action for action in actions if not isinstance(action, Emit)]
 
 
-def reasons(actions: list[Action]) -> list[Reason]:
+def reasons(actions: list[Action]) -> list[EventReason]:
     return [action.event.reason for action in actions if isinstance(action, Emit)]
 
 

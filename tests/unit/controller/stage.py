@@ -18,9 +18,9 @@ from rocketfleet.control.http_call import CallFailed, Credential
 from rocketfleet.control.messages import Assignment, DrainOutcome, QueueReport, QueueState, WorkerPhase
 from rocketfleet.controller.planning.actions import Event
 from rocketfleet.controller.planning.claims import Claim
-from rocketfleet.controller.planning.preparation import Preparation, Standing
-from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Ownership, Phase, Pod
-from rocketfleet.controller.reconciling.backend import BackendError, NameTaken, Seen
+from rocketfleet.controller.planning.preparation import Preparation, PreparationState
+from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Ownership, Pod, PodPhase
+from rocketfleet.controller.reconciling.backend import BackendError, NameTaken, PodSighting
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
 from rocketfleet.controller.resources.code import Code
 from rocketfleet.controller.resources.shared_settings import shared_settings_of
@@ -91,7 +91,7 @@ class Stage:
 
     def add_pod(self, ordinal: int, *, member: bool = True, **facts: Any) -> Pod:
         uid = facts.pop("uid", f"uid-{ordinal}")
-        defaults = {"revision": "r", "created": self.now, "phase": Phase.RUNNING, "ready": True}
+        defaults = {"revision": "r", "created": self.now, "phase": PodPhase.RUNNING, "ready": True}
         pod = Pod(name=f"orders-{ordinal}", ordinal=ordinal, uid=uid, **{**defaults, **facts})
         self.pods[uid] = pod
         if member:
@@ -124,11 +124,11 @@ class StageBackend:
         if self._stage.backend_error is not None:
             raise BackendError(self._stage.backend_error)
 
-    async def look(self, group: ConsumerGroup) -> tuple[Seen, ...]:
+    async def look(self, group: ConsumerGroup) -> tuple[PodSighting, ...]:
         if self._stage.backend_error is not None:
             raise BackendError(self._stage.backend_error)
         return tuple(
-            Seen(pod, pod.uid, self._stage.hosts.get(pod.uid), proves=self._stage.proves)
+            PodSighting(pod, pod.uid, self._stage.hosts.get(pod.uid), proves=self._stage.proves)
             for pod in self._stage.pods.values()
         )
 
@@ -262,10 +262,10 @@ class StageBrokers:
     def lag_target(self) -> Target:
         return Target(self.client, "orders", ("orders",), ConsumeFromWhere.LAST_OFFSET, name="orders")
 
-    async def standing(self, known: Preparation, now: float, *, nobody: bool) -> Standing:
+    async def standing(self, known: Preparation, now: float, *, nobody: bool) -> PreparationState:
         self._ask("standing")
         self._stage.known = known
-        return Standing("broker-a" not in self._stage.lacking, frozenset(self._stage.lacking))
+        return PreparationState("broker-a" not in self._stage.lacking, frozenset(self._stage.lacking))
 
     async def prepare(self) -> Prepared:
         self._ask("prepare")
@@ -325,7 +325,7 @@ class StageWorkers(WorkerCalls):
         self._stage.members.discard(client_id(pod))
         self._stage.deal()
         self._stage.offsets |= dict.fromkeys(held, 10)
-        self._stage.change(pod, phase=Phase.SUCCEEDED, ready=False)
+        self._stage.change(pod, phase=PodPhase.SUCCEEDED, ready=False)
         return DrainOutcome(confirmed=True, offsets=dict.fromkeys(held, 10), seconds=0.1)
 
 

@@ -18,7 +18,7 @@ from rocketfleet.api.status import ConsumerGroupStatus
 from rocketfleet.controller.lag.scaling import first_history, policy_of
 from rocketfleet.controller.planning.actions import MarkDrain
 from rocketfleet.controller.planning.plan import plan
-from rocketfleet.controller.planning.snapshot import Ownership, Phase, Pod, Snapshot
+from rocketfleet.controller.planning.snapshot import Ownership, Pod, PodPhase, Snapshot
 from rocketfleet.controller.planning.wanted import desired_replicas
 from rocketfleet.controller.resources.pod import Defaults, build
 from rocketfleet.controller.resources.revision import revision_of
@@ -127,7 +127,7 @@ def running(count: int, revision: str) -> tuple[Pod, ...]:
             uid=f"u{number}",
             revision=revision,
             created=NOW - 500,
-            phase=Phase.RUNNING,
+            phase=PodPhase.RUNNING,
             ready=True,
             ready_since=NOW - 400,
             client_ids=(f"orders-{number}@u{number}",),

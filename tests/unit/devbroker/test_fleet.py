@@ -24,7 +24,7 @@ from rocketfleet.devbroker.fleet import Fleet
 from rocketfleet.devbroker.guard import Guard
 from rocketfleet.devbroker.probe import Probe
 from rocketfleet.devbroker.setup.config import FleetSpec
-from rocketfleet.devbroker.state import State
+from rocketfleet.devbroker.state import FleetState
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def remembered(
     fleet.layout.lock.touch()
     spec = spec or FleetSpec()
     ports = {name: 20000 + 10 * place for place, name in enumerate(spec.listeners)}
-    state.save(fleet.layout.state, State(spec, ports, "/bin/java", "/jars", processes, ready=ready))
+    state.save(fleet.layout.state, FleetState(spec, ports, "/bin/java", "/jars", processes, ready=ready))
     return fleet
 
 

@@ -8,12 +8,14 @@ import pytest
 from rocketfleet.base.processes import Identity
 from rocketfleet.devbroker.errors import DevBrokerError
 from rocketfleet.devbroker.setup.config import FleetSpec
-from rocketfleet.devbroker.state import State, load, save, write_private
+from rocketfleet.devbroker.state import FleetState, load, save, write_private
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     spec = FleetSpec(brokers=2, slave=True, acl=True, properties=(("a", "b"), ("c", "d")), broker_port=10911)
-    state = State(spec, {"name-server": 1}, "/bin/java", "/jars", {"name-server": Identity(7, "boot/12")}, ready=True)
+    state = FleetState(
+        spec, {"name-server": 1}, "/bin/java", "/jars", {"name-server": Identity(7, "boot/12")}, ready=True
+    )
     save(tmp_path / "state.json", state)
     assert load(tmp_path / "state.json") == state
     assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
@@ -40,5 +42,5 @@ def test_only_the_owner_reads_a_private_file(tmp_path: Path) -> None:
 
 
 def test_the_living_are_those_that_live() -> None:
-    state = State(FleetSpec(), {}, "", "", {"broker-a": Identity(1, "never")})
+    state = FleetState(FleetSpec(), {}, "", "", {"broker-a": Identity(1, "never")})
     assert state.living == {}

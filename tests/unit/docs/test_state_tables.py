@@ -1,7 +1,7 @@
 import pytest
 from tests.unit.design import DESIGN
 
-from rocketfleet.consumer.handover.ownership import Lock, State
+from rocketfleet.consumer.handover.ownership import Lock, OwnershipState
 from state_tables import with_tables
 
 DIAGRAM = """before
@@ -27,7 +27,7 @@ def test_a_state_diagram_becomes_a_table() -> None:
 def test_every_state_of_the_handover_protocol_is_in_a_table() -> None:
     shown = with_tables(DESIGN.read_text())
     assert "mermaid" not in shown
-    assert all(f"| `{state.name}` |" in shown for state in (*State, *Lock))
+    assert all(f"| `{state.name}` |" in shown for state in (*OwnershipState, *Lock))
 
 
 @pytest.mark.parametrize("diagram", ["flowchart LR\n", "stateDiagram-v2\nstate A {\n"])

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from rocketfleet.lag.figures import Attempts, GroupLag, QueueLag, Work
-from rocketfleet.lag.judging.rules import Limits
+from rocketfleet.lag.judging.rules import RuleLimits
 from rocketfleet.lag.judging.window import Window
 from rocketfleet.wire.queue import MessageQueue
 
 DIRECTORY = Path(__file__).parent / "windows"
 # Three looks a moment apart stand for minutes, and offsets are committed by the test itself.
-LIMITS = Limits(moments=3, commit_seconds=0.0)
+LIMITS = RuleLimits(moments=3, commit_seconds=0.0)
 
 
 def save(name: str, window: Window, state: str) -> None:

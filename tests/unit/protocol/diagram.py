@@ -10,7 +10,7 @@ from typing import Any
 from tests.unit.design import DESIGN, with_part
 
 from rocketfleet.consumer import shutdown
-from rocketfleet.consumer.handover.ownership import LOCK, TABLE, Lock, News, State
+from rocketfleet.consumer.handover.ownership import LOCK, TABLE, Lock, News, OwnershipState
 
 
 def diagram() -> str:
@@ -24,11 +24,11 @@ def diagram() -> str:
             "",
             "What is done with the queue, by events and by that news; after the slash, the effects:",
             "",
-            *_block(State.WANTED, TABLE),
+            *_block(OwnershipState.WANTED, TABLE),
             "",
             "How a member stops (`consumer/shutdown.py`); after the slash, the steps:",
             "",
-            *_block(shutdown.Phase.RUNNING, shutdown.TABLE),
+            *_block(shutdown.StopPhase.RUNNING, shutdown.TABLE),
             "",
         ]
     )

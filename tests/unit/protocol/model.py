@@ -74,10 +74,10 @@ What is assumed of the world, because without it no protocol on these brokers co
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from rocketfleet.allocation.request import Request
+from rocketfleet.allocation.request import AllocationRequest
 from rocketfleet.allocation.strategies import allocate_group, build
 from rocketfleet.consumer.handover import lock_keeper, ownership, rebalance, roster
-from rocketfleet.consumer.handover.ownership import Effect, Event, Lock, Ownership, State
+from rocketfleet.consumer.handover.ownership import Effect, Lock, OwnershipState, QueueEvent, QueueOwnership
 from rocketfleet.consumer.handover.roster import Roster
 from rocketfleet.consumer.offset_storage import beginning
 from rocketfleet.wire.queue import MessageQueue
@@ -152,7 +152,7 @@ class RosterKey(NamedTuple):
 class Claim(NamedTuple):
     """One queue in a member's table: `holdings.Holding`, with what its window and `offsets.py` know."""
 
-    state: State = State.WANTED
+    state: OwnershipState = OwnershipState.WANTED
     lock: Lock = Lock.NONE
     lease: int = 0  # the holding's
     believed: int = 0  # the window's: what is asked before a message is begun
@@ -178,7 +178,7 @@ class Claim(NamedTuple):
     @property
     def believes(self) -> bool:
         """Whether the member takes the queue for its own now."""
-        return self.state is State.STANDBY or (self.lock is Lock.HELD and self.lease > 0)
+        return self.state is OwnershipState.STANDBY or (self.lock is Lock.HELD and self.lease > 0)
 
 
 class Member(NamedTuple):
@@ -313,13 +313,13 @@ class Model:
 
     # -- the pure functions of the consumer ---------------------------------------------------------------------------
 
-    def _event(self, claim: Claim, event: Event) -> Claim | None:
+    def _event(self, claim: Claim, event: QueueEvent) -> Claim | None:
         """`Holdings.event`; None: the queue is gone."""
         key = (claim, event)
         found = self._steps.get(key, key)
         if found is not key:
             return cast("Claim | None", found)
-        (state, lock), effects = ownership.step(Ownership(claim.state, claim.lock), event)
+        (state, lock), effects = ownership.step(QueueOwnership(claim.state, claim.lock), event)
         after = claim._replace(state=state, lock=lock)
         if lock is not Lock.CHECKING:
             after = after._replace(checking=False)
@@ -328,7 +328,7 @@ class Model:
         if lock in (Lock.NONE, Lock.DOUBTED):  # what was granted before counts no more
             before = -ENDLESS if after.locked_at == -ENDLESS else self._long_ago
             after = after._replace(lease=0, locked_at=before)
-        result = None if state is State.GONE else after
+        result = None if state is OwnershipState.GONE else after
         self._steps[key] = cast("Claim", result)
         return result
 
@@ -380,7 +380,7 @@ class Model:
         at = (me, members, known, held)
         if (found := self._shares.get(at)) is None:
             queues = [queue for queue, broker in zip(self.queues, self.home, strict=True) if broker in known]
-            request = Request(group=_GROUP, member=name(me), members=members, queues=queues)
+            request = AllocationRequest(group=_GROUP, member=name(me), members=members, queues=queues)
             share = allocate_group(_STRATEGY, request) if queues else []
             change = rebalance.changes(share, [self.queues[index] for index in held])
             found = self._shares[at] = cast(
@@ -542,8 +542,8 @@ class Model:
             world = _membered(world, m, member._replace(headless=member.headless | {b}))
         elif b in member.headless:
             claims = tuple(
-                self._event(claim, Event.MASTER_BACK)
-                if claim is not None and self.home[q] == b and claim.state is State.STANDBY
+                self._event(claim, QueueEvent.MASTER_BACK)
+                if claim is not None and self.home[q] == b and claim.state is OwnershipState.STANDBY
                 else claim
                 for q, claim in enumerate(member.claims)
             )
@@ -576,7 +576,7 @@ class Model:
                 continue
             overdue = claim.overdue if claim.heard == NONE else EXCUSED
             unheard = claim._replace(polls=False, heard=NONE, overdue=overdue)
-            claims[q] = unheard if claim.locked_at == -ENDLESS else self._event(unheard, Event.INTERRUPTED)
+            claims[q] = unheard if claim.locked_at == -ENDLESS else self._event(unheard, QueueEvent.INTERRUPTED)
         return _membered(
             world,
             m,
@@ -625,7 +625,7 @@ class Model:
         want, release = self._share(m, _roster(key).members, member.knows, held)
         claims = list(member.claims)
         for q in release:
-            claims[q] = self._event(cast("Claim", claims[q]), Event.UNALLOCATED)
+            claims[q] = self._event(cast("Claim", claims[q]), QueueEvent.UNALLOCATED)
         for q in want:
             claims[q] = Claim()
         return _membered(world, m, member._replace(claims=tuple(claims), has_share=True))
@@ -679,13 +679,13 @@ class Model:
             if claim is None:
                 continue
             out = claim.lease <= 0 and claim.lock not in (Lock.NONE, Lock.DOUBTED)
-            if out and (lapsed := self._event(claim, Event.LAPSED)) != claim:
+            if out and (lapsed := self._event(claim, QueueEvent.LAPSED)) != claim:
                 yield Move(f"{name(m)}: q{q} lapses", URGENT, _claim(world, m, q, lapsed))
             elif self._has_master(world, m, b := self.home[q]):
                 if self._is_due(claim, member.back[b], member.owners[b]):
                     due.setdefault(b, []).append(q)
             elif member.conns[b] == UP and self._goes_on(claim):
-                standby = _claim(world, m, q, self._event(claim, Event.NO_MASTER))
+                standby = _claim(world, m, q, self._event(claim, QueueEvent.NO_MASTER))
                 yield Move(f"{name(m)}: q{q} has no master", URGENT, standby)
         for b, queues in due.items():
             label = f"{name(m)} asks b{b} for {', '.join(f'q{q}' for q in queues)}"
@@ -701,7 +701,7 @@ class Model:
     @staticmethod
     def _goes_on(claim: Claim) -> bool:
         """Whether a queue is read from a slave, if there is no master."""
-        return claim.state is State.OWNED and claim.lock is not Lock.NONE and claim.window != NONE
+        return claim.state is OwnershipState.OWNED and claim.lock is not Lock.NONE and claim.window != NONE
 
     def _is_due(self, claim: Claim, back: int, owners: int) -> bool:
         return lock_keeper.due(cast("Any", claim), 0.0, self.times.renew) and lock_keeper.may_ask(
@@ -731,7 +731,7 @@ class Model:
             world, granted = self._grant(world, m, q)
             if granted:
                 lease = int(ownership.lease_until(0, self.times.lives))
-                claims[q] = self._event(claim._replace(lease=lease, locked_at=0, stray=False), Event.GRANTED)
+                claims[q] = self._event(claim._replace(lease=lease, locked_at=0, stray=False), QueueEvent.GRANTED)
             else:
                 refused.append(q)
         member = world.members[m]
@@ -743,7 +743,7 @@ class Model:
                 member = member._replace(forgave=self.times.again)
                 return _membered(world, m, member._replace(claims=tuple(claims)))
         for q in refused:
-            claims[q] = self._event(cast("Claim", claims[q]), Event.REFUSED)
+            claims[q] = self._event(cast("Claim", claims[q]), QueueEvent.REFUSED)
         return _membered(world, m, member._replace(claims=tuple(claims)))
 
     def _land(self, world: World, flight: Flight) -> Iterator[Move]:
@@ -830,7 +830,7 @@ class Model:
         if ours and self.rules.tells_again:
             claim = claim._replace(told=stored)
         ours = ours and claim.window != NONE
-        after = self._event(claim._replace(checking=False), Event.UNCHANGED if ours else Event.OVERTAKEN)
+        after = self._event(claim._replace(checking=False), QueueEvent.UNCHANGED if ours else QueueEvent.OVERTAKEN)
         return _claim(world, m, q, after)
 
     def _begin(self, world: World, m: int, q: int, claim: Claim) -> World:
@@ -917,15 +917,15 @@ class Model:
         """`Holdings.restart`."""
         if claim.work != PULL and not self.rules.hears_while_leaving:
             return _claim(world, m, q, claim._replace(heard=NONE, overdue=EXCUSED))
-        after = self._event(claim, Event.MOVED)
+        after = self._event(claim, QueueEvent.MOVED)
         return _claim(world, m, q, None if after is None else after._replace(heard=NONE))
 
     # -- leaving ------------------------------------------------------------------------------------------------------
 
     def _settled(self, world: World, m: int, q: int, claim: Claim) -> World:
-        after = self._event(claim, Event.SETTLED)
+        after = self._event(claim, QueueEvent.SETTLED)
         if after is not None and claim.window == NONE:  # its offset was not even read
-            after = self._event(after, Event.PERSISTED)
+            after = self._event(after, QueueEvent.PERSISTED)
         return _claim(world, m, q, after)
 
     def _persist(self, world: World, m: int, q: int, claim: Claim) -> Iterator[Move]:
@@ -934,7 +934,7 @@ class Model:
         if claim.lock is not Lock.HELD or not self._has_master(world, m, self.home[q]):
             if self.clean:
                 return  # nothing that lasts: it is not out of time
-            given_up = self._event(claim, Event.PERSISTED)
+            given_up = self._event(claim, QueueEvent.PERSISTED)
             yield Move(f"{who} is given up unconfirmed", FREE, _claim(world, m, q, given_up))
             return
         if claim.believed <= 0:
@@ -945,7 +945,7 @@ class Model:
         if claim.wait > 0:
             return
         if claim.wait == 0 and world.shelves[q].stored >= offset:
-            confirmed = self._event(claim._replace(wait=NONE, unanswered=False), Event.PERSISTED)
+            confirmed = self._event(claim._replace(wait=NONE, unanswered=False), QueueEvent.PERSISTED)
             yield Move(f"{who} is read back", URGENT, _claim(world, m, q, confirmed))
             return
         stored = self._store(world, q, offset, claim.overdue if claim.start_at == NONE else NO)
@@ -954,14 +954,14 @@ class Model:
             again = _claim(stored, m, q, told._replace(wait=self.times.apart))
             yield Move(f"{who} commits {offset}, to read it back", URGENT, again)
         else:
-            confirmed = self._event(told, Event.PERSISTED)
+            confirmed = self._event(told, QueueEvent.PERSISTED)
             yield Move(f"{who} commits {offset} at last", URGENT, _claim(stored, m, q, confirmed))
 
     def _unlock(self, world: World, m: int, q: int, claim: Claim) -> Iterator[Move]:
         """`Holdings._unlock`."""
         who, member = f"{name(m)}: q{q}", world.members[m]
         up, ever = self._has_master(world, m, self.home[q]), claim.locked_at > -ENDLESS or claim.stray
-        gone = _claim(world, m, q, self._event(claim, Event.UNLOCKED))
+        gone = _claim(world, m, q, self._event(claim, QueueEvent.UNLOCKED))
         if claim.stray and member.life != DRAINING:
             gone = _fly(gone, Flight("stray", m, q, 0, self.times.strays))
         if not ever:
@@ -1102,7 +1102,7 @@ class Model:
 
     def _drain(self, world: World, m: int) -> World:
         member = world.members[m]
-        claims = tuple(None if one is None else self._event(one, Event.STOPPING) for one in member.claims)
+        claims = tuple(None if one is None else self._event(one, QueueEvent.STOPPING) for one in member.claims)
         return _membered(world, m, member._replace(life=DRAINING, claims=claims))
 
     def restart(self, world: World, b: int) -> World:
@@ -1152,7 +1152,9 @@ class Model:
             if len(claims) != 1:
                 return False
             ((m, claim),) = claims
-            owned = claim.state is State.OWNED and claim.believes and claim.believed > 0 and claim.window != NONE
+            owned = (
+                claim.state is OwnershipState.OWNED and claim.believes and claim.believed > 0 and claim.window != NONE
+            )
             if not owned or shelf.holder != m or not shelf.stored == claim.window == claim.told == shelf.end:
                 return False
         return all(set(one.conns) == {UP} for one in world.members if one.life == RUNNING)

@@ -18,7 +18,7 @@ from tests.unit.protocol.model import Rules, Times
 from tests.unit.protocol.scenarios import Scenario, scenario
 
 from rocketfleet.consumer.handover import lock_keeper, ownership, roster
-from rocketfleet.consumer.handover.ownership import Effect, Event, Lock, News, State
+from rocketfleet.consumer.handover.ownership import Effect, Lock, News, OwnershipState, QueueEvent
 from rocketfleet.consumer.offset_storage import beginning
 
 Break = Callable[[], AbstractContextManager[object]]
@@ -33,11 +33,11 @@ class Mutant(NamedTuple):
     rules: Rules = Rules()
 
 
-def _lock(lock: Lock, event: Event, after: Lock, news: News) -> Break:
+def _lock(lock: Lock, event: QueueEvent, after: Lock, news: News) -> Break:
     return partial(patch.dict, ownership.LOCK, {(lock, event): (after, news)})
 
 
-def _table(state: State, event: Event | News, after: State, *effects: Effect) -> Break:
+def _table(state: OwnershipState, event: QueueEvent | News, after: OwnershipState, *effects: Effect) -> Break:
     return partial(patch.dict, ownership.TABLE, {(state, event): (after, effects)})
 
 
@@ -63,42 +63,42 @@ MUTANTS = (
         1,
         scenario("joining and draining"),
         "is taken from",
-        _lock(Lock.NONE, Event.REFUSED, Lock.HELD, News.GAINED),
+        _lock(Lock.NONE, QueueEvent.REFUSED, Lock.HELD, News.GAINED),
     ),
     Mutant(
         "a queue is unlocked before what has begun is finished",
         1,
         scenario("joining and draining"),
         "begun a second time",
-        _table(State.OWNED, Event.UNALLOCATED, State.RELEASING, Effect.UNLOCK),
+        _table(OwnershipState.OWNED, QueueEvent.UNALLOCATED, OwnershipState.RELEASING, Effect.UNLOCK),
     ),
     Mutant(
         "a queue is unlocked before its offset is persisted",
         1,
         scenario("joining and draining"),
         "begun a second time",
-        _table(State.LEAVING, Event.SETTLED, State.RELEASING, Effect.UNLOCK),
+        _table(OwnershipState.LEAVING, QueueEvent.SETTLED, OwnershipState.RELEASING, Effect.UNLOCK),
     ),
     Mutant(
         "a lost connection is no reason to doubt",
         2,
         scenario("a network is cut"),
         "two owners",
-        _lock(Lock.HELD, Event.INTERRUPTED, Lock.HELD, News.NOTHING),
+        _lock(Lock.HELD, QueueEvent.INTERRUPTED, Lock.HELD, News.NOTHING),
     ),
     Mutant(
         "one grant settles a doubt",
         2,
         scenario("a network is cut"),
         "two owners",
-        _lock(Lock.DOUBTED, Event.GRANTED, Lock.CHECKING, News.CONFIRMED_TWICE),
+        _lock(Lock.DOUBTED, QueueEvent.GRANTED, Lock.CHECKING, News.CONFIRMED_TWICE),
     ),
     Mutant(
         "the stored offset is not read after a doubt",
         2,
         scenario("a network is cut"),
         "though the group is at",
-        _lock(Lock.CONFIRMED_ONCE, Event.GRANTED, Lock.HELD, News.RECOVERED),
+        _lock(Lock.CONFIRMED_ONCE, QueueEvent.GRANTED, Lock.HELD, News.RECOVERED),
     ),
     Mutant(
         "every stored offset is taken for our own",
@@ -202,7 +202,7 @@ MUTANTS = (
         0,
         scenario("a process freezes as somebody joins")._replace(faults={"freeze": 1, "join": 1, "drain": 1}, most=3),
         "though the group is at",
-        _lock(Lock.HELD, Event.LAPSED, Lock.HELD, News.NOTHING),
+        _lock(Lock.HELD, QueueEvent.LAPSED, Lock.HELD, News.NOTHING),
     ),
     Mutant(
         "the lease stands still while its owner is frozen",
@@ -230,13 +230,13 @@ MUTANTS = (
         2,
         scenario("a group is rewound as its owner freezes"),
         "undoes",
-        _table(State.OWNED, News.MOVED_IN_DOUBT, State.OWNED),
+        _table(OwnershipState.OWNED, News.MOVED_IN_DOUBT, OwnershipState.OWNED),
     ),
     Mutant(
         "a rewind that is heard of while the queue is leaving is ignored",
         2,
         scenario("a group is rewound as a queue moves"),
         "undoes",
-        _table(State.LEAVING, News.MOVED_UNDER_LOCK, State.LEAVING),
+        _table(OwnershipState.LEAVING, News.MOVED_UNDER_LOCK, OwnershipState.LEAVING),
     ),
 )

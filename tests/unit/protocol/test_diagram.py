@@ -1,8 +1,8 @@
 from tests.unit.design import DESIGN
 from tests.unit.protocol.diagram import diagram, written
 
-from rocketfleet.consumer.handover.ownership import State
-from rocketfleet.consumer.shutdown import Phase
+from rocketfleet.consumer.handover.ownership import OwnershipState
+from rocketfleet.consumer.shutdown import StopPhase
 
 
 def test_the_design_shows_the_tables_as_they_are() -> None:
@@ -11,4 +11,4 @@ def test_the_design_shows_the_tables_as_they_are() -> None:
 
 
 def test_every_state_is_shown() -> None:
-    assert all(state.name in diagram() for state in (*State, *Phase))
+    assert all(state.name in diagram() for state in (*OwnershipState, *StopPhase))

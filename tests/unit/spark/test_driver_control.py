@@ -18,9 +18,9 @@ from rocketfleet.control.server import ControlServer
 from rocketfleet.control.token import Token
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
 from rocketfleet.spark.driver.control import DriverControl
-from rocketfleet.spark.driver.driver import Driver, DriverSpec, Standing
+from rocketfleet.spark.driver.driver import Driver, DriverSpec, QueryStanding
 from rocketfleet.spark.driver.progress import BatchProgress
-from rocketfleet.spark.driver.session import Place
+from rocketfleet.spark.driver.session import DriverPlace
 from rocketfleet.spark.driver.settings import settings_of
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.outcome import Outcome
@@ -51,13 +51,13 @@ def driver(pipeline: str = "shop:revenue", clock: Time | None = None, **spark: A
         "spark": {"pipeline": pipeline, "checkpoint": "/c", **spark},
     }
     config = ClientConfig("127.0.0.1:1", client_id="orders-0@u0")
-    return Driver(DriverSpec(settings_of(content), config, Place()), clock or Time())
+    return Driver(DriverSpec(settings_of(content), config, DriverPlace()), clock or Time())
 
 
 def running(**facts: Any) -> Driver:
     made = driver(**facts)
     made.phase = WorkerPhase.RUNNING
-    made.standing = Standing(dict.fromkeys(QUEUES, 5), 0, BATCH)
+    made.standing = QueryStanding(dict.fromkeys(QUEUES, 5), 0, BATCH)
     made._member = Membership()  # type: ignore[assignment]
     return made
 
@@ -132,7 +132,7 @@ def test_when_it_is_ready() -> None:
     made._member.members = ("somebody@else",)  # type: ignore[union-attr]
     assert "does not list" in made.not_ready()[0]
     made = running()
-    made.standing = Standing()
+    made.standing = QueryStanding()
     assert "has not said" in made.not_ready()[0]
     made.phase = WorkerPhase.DRAINING
     assert made.not_ready() == ["the driver is draining"]

@@ -164,7 +164,7 @@ def corpus() -> list[tuple[Feed, list[bytes]]]:
         bodies.LockBatchRequest("g", "me", (queue,)),
         bodies.LockBatchResponse((queue,)),
         bodies.ConsumerRunningInfo({"a": "b"}, (subscription,), {queue: bodies.ProcessQueueInfo(5)}),
-        bodies.ConsumerConnection((bodies.Connection("me", "1:2", "PYTHON", 5),), {"orders": subscription}),
+        bodies.ConsumerConnection((bodies.ClientConnection("me", "1:2", "PYTHON", 5),), {"orders": subscription}),
         bodies.ResetOffset({queue: 5}),
         bodies.ConsumerOffsets({"orders@g": {0: 5}}, data_version=bodies.DataVersion(1, 2, 3)),
         bodies.SubscriptionGroups({"g": bodies.SubscriptionGroupConfig("g")}),

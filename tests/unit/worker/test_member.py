@@ -17,7 +17,7 @@ from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.control import exit_codes
 from rocketfleet.control.endpoints import Unavailable
 from rocketfleet.control.messages import WorkerPhase
-from rocketfleet.worker.member import Member, MemberSpec
+from rocketfleet.worker.member import MemberSpec, WorkerMember
 from rocketfleet.worker.member_control import MemberControl
 
 
@@ -29,8 +29,8 @@ def nobody() -> Iterator[str]:
         yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
-def member(name_server: str, join_timeout: float) -> Member:
-    return Member(
+def member(name_server: str, join_timeout: float) -> WorkerMember:
+    return WorkerMember(
         MemberSpec(
             config=ClientConfig((name_server,)),
             settings=ConsumerSettings("g", (Subscription("t"),)),
@@ -87,7 +87,7 @@ class Answering:
         return self.ended
 
 
-def running(consumer: object) -> Member:
+def running(consumer: object) -> WorkerMember:
     made = member("127.0.0.1:1", 1.0)
     made.client_id, made.phase, made._joined_at = "me", WorkerPhase.RUNNING, time.monotonic()
     made._consumer = consumer  # type: ignore[assignment]  # as much of one as is asked

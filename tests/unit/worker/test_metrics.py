@@ -4,11 +4,11 @@ from dataclasses import fields
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.control.messages import QueueReport
 from rocketfleet.wire.queue import MessageQueue
 from rocketfleet.worker.durations import Durations
-from rocketfleet.worker.metrics import LONGEST_LABEL, MOST_QUEUES, Observed, render
+from rocketfleet.worker.metrics import LONGEST_LABEL, MOST_QUEUES, MemberReading, render
 from rocketfleet.worker.processes.merged_metrics import merge
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -18,11 +18,18 @@ def view(number: int, *, topic: str = "t", offset: int | None = 5, lease: float 
     return QueueReport(MessageQueue(topic, "b", number), "me", "Owned", offset, offset, lease, messages=3, size=300)
 
 
-def observed(queues: list[QueueReport], client_id: str = "me") -> Observed:
+def observed(queues: list[QueueReport], client_id: str = "me") -> MemberReading:
     durations = Durations()
     durations.note(0.002)
-    return Observed(
-        "g", client_id, True, 2, 0.1, Tally(**{f.name: i for i, f in enumerate(fields(Tally))}), durations, queues
+    return MemberReading(
+        "g",
+        client_id,
+        True,
+        2,
+        0.1,
+        ConsumerCounters(**{f.name: i for i, f in enumerate(fields(ConsumerCounters))}),
+        durations,
+        queues,
     )
 
 
@@ -47,12 +54,14 @@ def test_queues_counters_and_durations_are_there() -> None:
     group = frozenset({("group", "g")})
     assert found["rocketfleet_worker_queues", group | {("state", "Owned")}] == 2.0
     assert found["rocketfleet_worker_messages_handled_total", group] == float(
-        [f.name for f in fields(Tally)].index("handled")
+        [f.name for f in fields(ConsumerCounters)].index("handled")
     )
     assert found["rocketfleet_worker_handler_seconds_count", group] == 1.0
     assert found["rocketfleet_worker_handler_seconds_bucket", group | {("le", "0.0025")}] == 1.0
     assert found["rocketfleet_worker_handler_seconds_bucket", group | {("le", "0.001")}] == 0.0
-    assert sum(name.endswith("_total") and name.startswith("rocketfleet_") for name, _ in found) == len(fields(Tally))
+    assert sum(name.endswith("_total") and name.startswith("rocketfleet_") for name, _ in found) == len(
+        fields(ConsumerCounters)
+    )
     assert any(name == "process_resident_memory_bytes" for name, _ in found)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from rocketfleet.api.rule import Rule
 from rocketfleet.api.rules.form import form, has_form, matches
 from rocketfleet.api.rules.naming import NAME
-from rocketfleet.api.spec import Consume, ConsumerGroupSpec, Subscription
+from rocketfleet.api.spec import Consume, ConsumerGroupSpec, TopicSubscription
 from rocketfleet.consumer.settings import ConsumeMode
 from rocketfleet.wire.enums import ConsumeFromWhere, ExpressionType, MessageModel
 from rocketfleet.wire.topics import RETRY_PREFIX
@@ -23,7 +23,7 @@ def _spec(name: str, message: str, cel: str, holds: Callable[[ConsumerGroupSpec]
     return Rule(name, "spec", message, cel, holds, field)
 
 
-def _subscription(name: str, message: str, cel: str, holds: Callable[[Subscription], bool], field: str) -> Rule:
+def _subscription(name: str, message: str, cel: str, holds: Callable[[TopicSubscription], bool], field: str) -> Rule:
     return Rule(name, "spec.subscriptions[]", message, cel, holds, field)
 
 

@@ -41,7 +41,7 @@ TIMEOUT_VARIABLE = "ROCKETFLEET_TIMEOUT"
 
 
 @dataclass(frozen=True)
-class Connection:
+class ConnectionOptions:
     """What the options say, before anything is looked up."""
 
     name_server: str | None
@@ -179,8 +179,8 @@ def connection_options(command: F) -> F:
     def with_connection(*args: Any, old_name_server: str | None, **options: Any) -> Any:
         if old_name_server is not None:
             options["name_server"] = _as_before(old_name_server, options["name_server"])
-        fields = {name: options.pop(name) for name in Connection.__dataclass_fields__}
-        return command(*args, connection=Connection(**fields), **options)
+        fields = {name: options.pop(name) for name in ConnectionOptions.__dataclass_fields__}
+        return command(*args, connection=ConnectionOptions(**fields), **options)
 
     decorated: Any = with_connection
     for option in reversed(_OPTIONS):

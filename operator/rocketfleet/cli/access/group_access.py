@@ -26,7 +26,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rocketfleet.cli.access.connection import TIMEOUT_VARIABLE, Connection, LocalBroker, local_broker, local_instead
+from rocketfleet.cli.access.connection import (
+    TIMEOUT_VARIABLE,
+    ConnectionOptions,
+    LocalBroker,
+    local_broker,
+    local_instead,
+)
 from rocketfleet.cli.access.in_cluster_command import ACCOUNT, IMAGE, arguments_of, inside_the_cluster, run_in
 from rocketfleet.cli.access.kube_access import KubeAccess, KubeOptions, Missing, kube_options, open_cluster
 from rocketfleet.cli.access.manifest_file import Secrets, read_file, read_group
@@ -62,7 +68,7 @@ class BrokerOptions:
 
 
 @dataclass(frozen=True)
-class GroupAccess:
+class GroupSource:
     """Where a group is looked for."""
 
     kube: KubeOptions
@@ -94,7 +100,7 @@ def group_options(command: F) -> F:
     @functools.wraps(command)
     def with_access(*args: Any, kube: KubeOptions, manifest: Path | None, **options: Any) -> Any:
         broker = BrokerOptions(**{name: options.pop(name) for name in BrokerOptions.__dataclass_fields__})
-        return command(*args, access=GroupAccess(kube, manifest, broker), **options)
+        return command(*args, access=GroupSource(kube, manifest, broker), **options)
 
     decorated: Any = with_access
     for option in reversed(_OPTIONS):
@@ -145,7 +151,7 @@ _OPTIONS = (
 
 
 @asynccontextmanager
-async def open_group(access: GroupAccess, name: str | None) -> AsyncIterator[OpenGroup]:
+async def open_group(access: GroupSource, name: str | None) -> AsyncIterator[OpenGroup]:
     """Find the group and make a client for its RocketMQ. Failures to connect come out with advice."""
     if name is None and access.manifest is None:
         raise click.UsageError("say which group: its name, or -f with a manifest that has only one")
@@ -235,7 +241,7 @@ async def broker_config(
     files: Files = (options.ca_file, options.cert_file, options.key_file)
     if tls is not None and tls.secret_name is not None and not any(files) and (local is None or local.tls is None):
         files = await _certificates(tls.secret_name, read_secret, stack)
-    config = Connection(
+    config = ConnectionOptions(
         name_server=servers,
         credentials_file=options.credentials_file,
         tls=tls is not None,

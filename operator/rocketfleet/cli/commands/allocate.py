@@ -14,7 +14,7 @@ import click
 from rocketfleet.allocation.consistent_hash import DEFAULT_VIRTUAL_NODES
 from rocketfleet.allocation.java_order import sort_members, sort_queues
 from rocketfleet.allocation.machine_room_nearby import room_before
-from rocketfleet.allocation.request import AllocationError, Request
+from rocketfleet.allocation.request import AllocationError, AllocationRequest
 from rocketfleet.allocation.strategies import Parameters, Strategy, build
 from rocketfleet.wire.queue import MessageQueue
 
@@ -92,7 +92,7 @@ def _allocate(given: dict[str, Any]) -> list[MessageQueue] | None:
     sort = given.get("sort", True)
     if not isinstance(sort, bool):
         raise AllocationError(f"sort must be true or false, not {_kind(sort)}")
-    request = Request(
+    request = AllocationRequest(
         group=_text(given.get("group"), "group"),
         member=_text(given.get("currentCID"), "currentCID"),
         members=sort_members(members) if sort else members,
@@ -148,7 +148,7 @@ def _resolvers(separator: object) -> dict[str, Any]:
     return {"room_of_queue": lambda queue: room(queue.broker), "room_of_member": room}
 
 
-def _refuse_null(request: Request) -> NoReturn:
+def _refuse_null(request: AllocationRequest) -> NoReturn:
     # Java's MACHINE_ROOM_NEARBY adds up what the inner strategy answers, and falls over its null.
     raise AllocationError("messageQueueList is null: list the queues of the inner strategy CONFIG")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from rocketfleet.cli.access.connection import Connection, connection_options
+from rocketfleet.cli.access.connection import ConnectionOptions, connection_options
 from rocketfleet.cli.output import OutputFormat, asynchronous, output_option, say_failures, show_rows
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import ResponseError
@@ -49,7 +49,7 @@ class BrokerRow(TypedDict):
 @output_option
 @connection_options
 @asynchronous
-async def cluster(connection: Connection, output: OutputFormat) -> int:
+async def cluster(connection: ConnectionOptions, output: OutputFormat) -> int:
     """Show brokers, their roles, addresses, versions and rates (messages per second over the last 10 seconds).
 
     The exit code is 1 if one of them does not answer.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rocketfleet.demo.run import Demo
 
 
-class Screen:
+class DemoScreen:
     """Plain lines, and on a terminal one live line below them."""
 
     def __init__(self, *, live: bool) -> None:
@@ -71,7 +71,7 @@ def demo(*, plain: bool) -> None:
     from rocketfleet.demo.run import Demo, DemoFailedError
     from rocketfleet.devbroker.errors import DevBrokerError
 
-    screen = Screen(live=wants_table(plain=plain))
+    screen = DemoScreen(live=wants_table(plain=plain))
     with tempfile.TemporaryDirectory(prefix="rocketfleet-demo-", ignore_cleanup_errors=True) as directory:
         try:
             verdict = asyncio.run(Demo(Path(directory), screen.say, screen.show).run())

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rocketfleet.cli.access.connection import Connection, connection_options
+from rocketfleet.cli.access.connection import ConnectionOptions, connection_options
 from rocketfleet.cli.access.group_by_name import ask_brokers
 from rocketfleet.cli.access.lag_reading import NOTHING, read_lag
 from rocketfleet.cli.access.manifest_file import read_group
@@ -43,7 +43,7 @@ def group() -> None:
 @output_option
 @connection_options
 @asynchronous
-async def list_groups(connection: Connection, output: OutputFormat, everything: bool) -> int:
+async def list_groups(connection: ConnectionOptions, output: OutputFormat, everything: bool) -> int:
     """List the groups that brokers know, with their settings."""
     async with Client(connection.config()) as client:
         _, found = await _groups(client)
@@ -72,7 +72,7 @@ async def list_groups(connection: Connection, output: OutputFormat, everything: 
 @connection_options
 @asynchronous
 async def create(
-    connection: Connection,
+    connection: ConnectionOptions,
     name: str,
     max_retries: int | None,
     orderly: bool | None,
@@ -125,7 +125,7 @@ async def create(
 @output_option
 @connection_options
 @asynchronous
-async def status(connection: Connection, output: OutputFormat, name: str) -> int:
+async def status(connection: ConnectionOptions, output: OutputFormat, name: str) -> int:
     """Show a group's members, its offset and lag in every queue, and which member has the queue.
 
     Lag counts messages that are still there: what the broker has deleted cannot be consumed any more.
@@ -179,7 +179,7 @@ async def status(connection: Connection, output: OutputFormat, name: str) -> int
 @connection_options
 @asynchronous
 async def delete(
-    connection: Connection,
+    connection: ConnectionOptions,
     name: str,
     remove_offsets: bool,
     remove_topics: bool,

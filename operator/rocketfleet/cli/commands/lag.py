@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocketfleet.cli.access.group_access import GroupAccess, OpenGroup, group_options, open_group
+from rocketfleet.cli.access.group_access import GroupSource, OpenGroup, group_options, open_group
 from rocketfleet.cli.access.lag_reading import GroupRows, read_lag
 from rocketfleet.cli.output import OutputFormat, asynchronous, details, output_option, say_failures, show_json, table
 from rocketfleet.cli.rows.lag_explain import Explanation, explained, explanation
@@ -37,7 +37,7 @@ BROADCASTING = (
 @group_options
 @asynchronous
 async def lag(
-    access: GroupAccess, group: str | None, output: OutputFormat, no_owners: bool, explain: bool, state_dir: Path
+    access: GroupSource, group: str | None, output: OutputFormat, no_owners: bool, explain: bool, state_dir: Path
 ) -> int:
     """Show how far a group is behind in every queue: its offset, the queue's end, the messages between that are still
     there, the age of the oldest, and the member that has the queue.

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from rocketfleet.cli.access.group_access import GroupAccess, group_options, open_group
+from rocketfleet.cli.access.group_access import GroupSource, group_options, open_group
 from rocketfleet.cli.access.kube_access import open_cluster
 from rocketfleet.cli.output import OutputFormat, asynchronous, output_option, say_failures, show_json, show_rows
 from rocketfleet.cli.rows.group_rows import member_rows
@@ -24,7 +24,7 @@ from rocketfleet.group.at_brokers import GroupAtBrokers
 @output_option
 @group_options
 @asynchronous
-async def members(access: GroupAccess, group: str | None, at_broker: bool, output: OutputFormat) -> int:
+async def members(access: GroupSource, group: str | None, at_broker: bool, output: OutputFormat) -> int:
     """Show a group's pods with their state, and members at the broker that are none of its pods.
 
     Queues and lag are as the operator last wrote them to the object. With --at-broker, or without a cluster (-f, or
@@ -45,7 +45,7 @@ async def members(access: GroupAccess, group: str | None, at_broker: bool, outpu
     return 0
 
 
-async def _at_broker(access: GroupAccess, name: str | None, output: OutputFormat) -> int:
+async def _at_broker(access: GroupSource, name: str | None, output: OutputFormat) -> int:
     async with open_group(access, name) as opened:
         place = GroupAtBrokers(
             opened.client, opened.group.group_name, (one.topic for one in opened.group.spec.subscriptions)

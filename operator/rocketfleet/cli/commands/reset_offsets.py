@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocketfleet.cli.access.group_access import GroupAccess, group_options, open_group
+from rocketfleet.cli.access.group_access import GroupSource, group_options, open_group
 from rocketfleet.cli.moving_offsets import offset_files
 from rocketfleet.cli.moving_offsets.offset_moving import HowToMove, move_offsets, read_all, take_snapshot
 from rocketfleet.cli.moving_offsets.offset_target import (
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @group_options
 @asynchronous
 async def reset_offsets(
-    access: GroupAccess,
+    access: GroupSource,
     group: str | None,
     to: str,
     topics: tuple[str, ...],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocketfleet.cli.access.group_access import GroupAccess, group_options, open_group
+from rocketfleet.cli.access.group_access import GroupSource, group_options, open_group
 from rocketfleet.cli.moving_offsets import offset_files
 from rocketfleet.cli.moving_offsets.offset_moving import HowToMove, move_offsets, read_all, take_snapshot
 from rocketfleet.cli.output import OutputFormat, asynchronous, output_option
@@ -28,7 +28,7 @@ from rocketfleet.group.at_brokers import GroupAtBrokers
 @group_options
 @asynchronous
 async def restore_offsets(
-    access: GroupAccess,
+    access: GroupSource,
     group: str | None,
     file: Path | None,
     dry_run: bool,

@@ -14,7 +14,7 @@ import click
 
 from rocketfleet.base.counting import counted
 from rocketfleet.cli.access.connection import local_instead
-from rocketfleet.cli.running.run_screen import Screen, wants_table
+from rocketfleet.cli.running.run_screen import RunScreen, wants_table
 from rocketfleet.cli.running.run_state import STATE
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ def run(*, files: tuple[Path, ...], state_dir: Path, plain: bool, verbose: bool)
     handlers were cut short: their messages will be delivered again.
     """
     logging.basicConfig(level=logging.INFO if verbose else logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
-    with Screen(table=wants_table(plain=plain)) as screen:
+    with RunScreen(table=wants_table(plain=plain)) as screen:
         code = asyncio.run(_run(files, state_dir, screen))
     sys.exit(code)
 
 
-async def _run(paths: Sequence[Path], state_dir: Path, screen: Screen) -> int:
+async def _run(paths: Sequence[Path], state_dir: Path, screen: RunScreen) -> int:
     from rocketfleet.api.checking import ManifestError
     from rocketfleet.controller.local.manifests import ManifestFiles
     from rocketfleet.controller.local.run import LocalRun
@@ -95,17 +95,17 @@ async def _run(paths: Sequence[Path], state_dir: Path, screen: Screen) -> int:
         return UNSAFE
 
 
-def _tell(screen: Screen, group: ConsumerGroup, event: Event) -> None:
-    from rocketfleet.controller.planning.actions import Reason
+def _tell(screen: RunScreen, group: ConsumerGroup, event: Event) -> None:
+    from rocketfleet.controller.planning.actions import EventReason
 
     screen.event(group, event)
-    if event.reason is Reason.UNREACHABLE:
+    if event.reason is EventReason.UNREACHABLE:
         advice = local_instead(group.spec.cluster.name_servers).removeprefix("; ")
         if advice:
             screen.say(f"!   {advice}")
 
 
-async def _until_stopped(local: LocalRun, files: ManifestFiles, screen: Screen) -> int:
+async def _until_stopped(local: LocalRun, files: ManifestFiles, screen: RunScreen) -> int:
     loop = asyncio.get_running_loop()
     stop, leave = asyncio.Event(), asyncio.Event()
 
@@ -152,7 +152,7 @@ def ending(*, safe: bool, abandoned: int) -> tuple[int, str]:
     return (CUT_SHORT if abandoned else 0), f"all members are drained{rest}"
 
 
-async def _follow(local: LocalRun, files: ManifestFiles, screen: Screen) -> None:
+async def _follow(local: LocalRun, files: ManifestFiles, screen: RunScreen) -> None:
     """Take over edits. One that is broken is said, and what was there goes on."""
     from rocketfleet.api.checking import ManifestError
 
@@ -170,7 +170,7 @@ async def _follow(local: LocalRun, files: ManifestFiles, screen: Screen) -> None
             screen.say("the manifests were read again")
 
 
-async def _show(local: LocalRun, screen: Screen) -> None:
+async def _show(local: LocalRun, screen: RunScreen) -> None:
     while True:
         keys = local.backend.objects.keys
         held = (local.backend.objects.get(key) for key in keys)

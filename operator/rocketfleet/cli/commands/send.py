@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketfleet.base.counting import counted
-from rocketfleet.cli.access.connection import Connection, connection_options
+from rocketfleet.cli.access.connection import ConnectionOptions, connection_options
 from rocketfleet.cli.output import OutputFormat, asynchronous, output_option, show_json
-from rocketfleet.cli.sending.delivery import Body, Delivery, Tally, at_most, lines_of, repeated
-from rocketfleet.cli.sending.pace import Pace
-from rocketfleet.cli.sending.progress import Progress, bar
+from rocketfleet.cli.sending.delivery import Delivery, OutgoingBody, SendCounters, at_most, lines_of, repeated
+from rocketfleet.cli.sending.pace import SendRate
+from rocketfleet.cli.sending.progress import ProgressLine, bar
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import NoRoute, RocketMQError, SystemBusy
 from rocketfleet.client.requests import broker_topics
@@ -128,7 +128,7 @@ Examples:
 @connection_options
 @asynchronous
 async def send(
-    connection: Connection,
+    connection: ConnectionOptions,
     output: OutputFormat,
     topic: str,
     body: str | None,
@@ -172,10 +172,10 @@ async def send(
         queues = await producer.queues(topic)  # so that a topic that is not there is said once and not of every line
         queue = by_hash(queues, shard) if shard is not None else None
         outbox = _Outbox(producer, envelope, queue, connection.timeout)
-        tally = Tally(time.monotonic)
+        tally = SendCounters(time.monotonic)
         # While somebody types, a line that redraws itself would be in the way.
         typing = total is None and sys.stdin.isatty()
-        progress = Progress(sys.stderr, lambda: _state(tally, total), wanted=not typing)
+        progress = ProgressLine(sys.stderr, lambda: _state(tally, total), wanted=not typing)
         if missing is not None:
             outbox.on_first = lambda broker: _say_created(client, topic, broker, progress.say)
         delivery = Delivery(
@@ -189,7 +189,7 @@ async def send(
             batch=batch,
             batch_overhead=envelope.overhead() if batch > 1 else 0,
             under_way=UNDER_WAY if shard is None else 1,
-            pace=None if rate is None else Pace(rate, time.monotonic),
+            pace=None if rate is None else SendRate(rate, time.monotonic),
         )
         stop.listen()
         await delivery.run(bodies)
@@ -285,7 +285,7 @@ class _Stop:
 
 def _source(
     body: str | None, file: Path | None, count: int | None, limit: int, stop: asyncio.Event
-) -> tuple[AsyncIterator[Body], int | None]:
+) -> tuple[AsyncIterator[OutgoingBody], int | None]:
     """What is to be sent, and how many that will be, if that is known."""
     if body is not None or file is not None:
         data = os.fsencode(body) if body is not None else b"" if file is None else file.read_bytes()
@@ -301,7 +301,7 @@ def _source(
     return (lines if count is None else at_most(lines, count)), None
 
 
-def _state(tally: Tally, total: int | None) -> str:
+def _state(tally: SendCounters, total: int | None) -> str:
     done = tally.sent + tally.failed
     seconds = tally.seconds
     rate = f"{done / seconds:,.0f}/s" if seconds > 0 else ""
@@ -310,7 +310,7 @@ def _state(tally: Tally, total: int | None) -> str:
     return f"{drawn}{tally.sent:,} sent{failed}  {rate}"
 
 
-def _report(output: OutputFormat, envelope: Envelope, tally: Tally, seconds: float, outbox: _Outbox) -> None:
+def _report(output: OutputFormat, envelope: Envelope, tally: SendCounters, seconds: float, outbox: _Outbox) -> None:
     last = outbox.last if tally.sent == 1 else None
     if output == "json":
         document: dict[str, object] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rocketfleet.base.counting import counted
-from rocketfleet.cli.access.group_access import GroupAccess, group_options, open_group
+from rocketfleet.cli.access.group_access import GroupSource, group_options, open_group
 from rocketfleet.cli.moving_offsets import offset_files
 from rocketfleet.cli.moving_offsets.offset_moving import read_all
 from rocketfleet.cli.moving_offsets.offset_target import time_text
@@ -38,7 +38,7 @@ STANDARD_OUTPUT = frozenset({"-", "json"})
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @group_options
 @asynchronous
-async def snapshot_offsets(access: GroupAccess, group: str | None, path: Path | None, force: bool) -> int:
+async def snapshot_offsets(access: GroupSource, group: str | None, path: Path | None, force: bool) -> int:
     """Write where a group is in every queue, its retry topic included, as JSON.
 
     `restore-offsets` takes the group back there. The group may run meanwhile; then each offset is of a slightly

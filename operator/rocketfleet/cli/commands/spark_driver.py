@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketfleet.base.settings_error import SettingsError
-from rocketfleet.cli.access.connection import Connection, connection_options
+from rocketfleet.cli.access.connection import ConnectionOptions, connection_options
 from rocketfleet.cli.options.member_process import FILE, PLACE, PREFIX, TOKEN_VARIABLE, member_options
 from rocketfleet.control import exit_codes
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 @click.option("--executor-template", type=FILE, metavar="FILE", help="Master k8s: the pod template of executors.")
 @click.option("--stuck-after", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
               metavar="SECONDS", help="/healthz fails when the query was not looked at for so long.")  # fmt: skip
-def driver(connection: Connection, **options: Any) -> None:
+def driver(connection: ConnectionOptions, **options: Any) -> None:
     """Run the pipeline of a group as its one member, until told to stop (SIGTERM, POST /drain): then finish the batch
     under way, write the group's offsets back, and end.
     """
@@ -55,7 +55,7 @@ def driver(connection: Connection, **options: Any) -> None:
     sys.exit(code)
 
 
-def _run(connection: Connection, options: dict[str, Any]) -> int:
+def _run(connection: ConnectionOptions, options: dict[str, Any]) -> int:
     from rocketfleet.client.variables import POD_UID_VARIABLE
     from rocketfleet.control.identity import choose_client_id
     from rocketfleet.control.port import ControlPort

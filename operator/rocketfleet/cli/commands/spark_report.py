@@ -19,7 +19,7 @@ from rocketfleet.cli.output import errors_as_sentences
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rocketfleet.spark.analytics.batch import Request
+    from rocketfleet.spark.analytics.batch import AnalysisRequest
     from rocketfleet.spark.analytics.figures import Analysis
 
 _DAY = click.DateTime(["%Y-%m-%d"])
@@ -93,7 +93,7 @@ def report(
 
     Exit codes: 0 done, 1 failed with the sentence that is shown.
     """
-    from rocketfleet.spark.analytics.batch import Request
+    from rocketfleet.spark.analytics.batch import AnalysisRequest
     from rocketfleet.spark.analytics.windows.reference import HistoryError, parse_history
     from rocketfleet.spark.submitting.submit import PipelineFailed, Submission, run
 
@@ -109,7 +109,7 @@ def report(
         if history is not None:
             parse_history(history)
         on.check()
-        request = Request(history, aggregates, first, beyond, window, charts)
+        request = AnalysisRequest(history, aggregates, first, beyond, window, charts)
         made: list[Analysis] = []
         settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
         submission = Submission("rocketfleet-report", on.master, {**settings, **on.settings}, on.log_level, on.ship)
@@ -124,7 +124,7 @@ def _say(words: str) -> None:
     click.echo(words, err=True)
 
 
-def _analyse(request: Request, made: list[Analysis], spark: object) -> None:
+def _analyse(request: AnalysisRequest, made: list[Analysis], spark: object) -> None:
     from rocketfleet.spark.analytics.batch import analyse
 
     made.append(analyse(spark, request, _say))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocketfleet.cli.access.group_access import GroupAccess, group_options, open_group
+from rocketfleet.cli.access.group_access import GroupSource, group_options, open_group
 from rocketfleet.cli.access.kube_access import open_cluster
 from rocketfleet.cli.access.lag_reading import read_lag
 from rocketfleet.cli.output import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @group_options
 @asynchronous
 async def status(
-    access: GroupAccess, group: str | None, everywhere: bool, state_dir: Path, output: OutputFormat
+    access: GroupSource, group: str | None, everywhere: bool, state_dir: Path, output: OutputFormat
 ) -> int:
     """Show all groups of a namespace, or one with its conditions, as the operator last saw it.
 
@@ -89,7 +89,7 @@ def _show_group(output: OutputFormat, group: Object) -> None:
         click.echo("\nthe object has changed since the operator last looked", err=True)
 
 
-async def _at_broker(access: GroupAccess, name: str | None, output: OutputFormat, state_dir: Path) -> int:
+async def _at_broker(access: GroupSource, name: str | None, output: OutputFormat, state_dir: Path) -> int:
     async with open_group(access, name) as opened:
         written = None if access.by_name else written_object(state_dir, *opened.group.key)
         place = GroupAtBrokers(opened.client, opened.group.group_name)

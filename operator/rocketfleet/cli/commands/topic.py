@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocketfleet.base.counting import counted
-from rocketfleet.cli.access.connection import Connection, connection_options
+from rocketfleet.cli.access.connection import ConnectionOptions, connection_options
 from rocketfleet.cli.options.cluster_name import cluster_option
 from rocketfleet.cli.output import (
     OutputFormat,
@@ -22,7 +22,7 @@ from rocketfleet.cli.output import (
     show_json,
     show_rows,
 )
-from rocketfleet.cli.rows.topic_change import DEFAULT_QUEUES, Asked, hidden, refusal, unread, wanted
+from rocketfleet.cli.rows.topic_change import DEFAULT_QUEUES, RequestedTopic, hidden, refusal, unread, wanted
 from rocketfleet.cli.rows.topic_rows import describe, list_rows, perm_text, queue_rows, route_rows, same_settings
 from rocketfleet.client import admin
 from rocketfleet.client.client import Client
@@ -51,7 +51,7 @@ def topic() -> None:
 @output_option
 @connection_options
 @asynchronous
-async def list_topics(connection: Connection, output: OutputFormat, everything: bool) -> int:
+async def list_topics(connection: ConnectionOptions, output: OutputFormat, everything: bool) -> int:
     """List topics with their queues, over all brokers."""
     async with Client(connection.config()) as client:
         masters = await admin.masters(client)
@@ -95,7 +95,7 @@ async def list_topics(connection: Connection, output: OutputFormat, everything: 
 @connection_options
 @asynchronous
 async def create(
-    connection: Connection,
+    connection: ConnectionOptions,
     name: str,
     queues: int | None,
     write_queues: int | None,
@@ -115,7 +115,7 @@ async def create(
     consumed, fewer to read (--read-queues).
     """
     check_topic(name)
-    asked = Asked(queues, read_queues, write_queues, message_type, order)
+    asked = RequestedTopic(queues, read_queues, write_queues, message_type, order)
     if asked.contradiction:
         raise click.UsageError(asked.contradiction)
     async with Client(connection.config()) as client:
@@ -215,7 +215,7 @@ async def _wait_for_route(
 @output_option
 @connection_options
 @asynchronous
-async def status(connection: Connection, output: OutputFormat, name: str) -> int:
+async def status(connection: ConnectionOptions, output: OutputFormat, name: str) -> int:
     """Show a topic's settings, the offsets of its queues, and the groups that consume it."""
     async with Client(connection.config()) as client:
         stats = await admin.topic_stats(client, name)
@@ -257,7 +257,7 @@ async def _readers(client: Client, name: str) -> dict[str, str]:
 @output_option
 @connection_options
 @asynchronous
-async def route(connection: Connection, output: OutputFormat, name: str) -> int:
+async def route(connection: ConnectionOptions, output: OutputFormat, name: str) -> int:
     """Show which brokers have the topic, as the name server tells its clients."""
     async with Client(connection.config()) as client:
         found = await client.name_servers.route(name)
@@ -271,7 +271,7 @@ async def route(connection: Connection, output: OutputFormat, name: str) -> int:
 @cluster_option
 @connection_options
 @asynchronous
-async def delete(connection: Connection, name: str, yes: bool, cluster: str | None) -> int:
+async def delete(connection: ConnectionOptions, name: str, yes: bool, cluster: str | None) -> int:
     """Delete a topic and all its messages, on every broker and in every name server."""
     async with Client(connection.config()) as client:
         await client.name_servers.route(name)  # a mistyped name is an error and not "deleted"

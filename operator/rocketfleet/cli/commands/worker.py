@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rocketfleet.base.settings_error import SettingsError
-from rocketfleet.cli.access.connection import Connection, connection_options
+from rocketfleet.cli.access.connection import ConnectionOptions, connection_options
 from rocketfleet.cli.options.member_process import FILE, PLACE, PREFIX, TOKEN_VARIABLE, member_options
 from rocketfleet.cli.output import show_json
 from rocketfleet.control import exit_codes
@@ -125,7 +125,7 @@ def _settings_options(command: Any) -> Any:
 @click.option("--stuck-after", type=click.FloatRange(min=0, min_open=True), default=30.0, show_default=True,
               metavar="SECONDS", help="/healthz fails when the event loop has not run for so long.")  # fmt: skip
 @click.option("--show-settings", is_flag=True, help="Print all settings of the group as JSON, and which are defaults.")
-def worker(connection: Connection, **options: Any) -> None:
+def worker(connection: ConnectionOptions, **options: Any) -> None:
     """Consume as a member of a group, until told to stop (SIGTERM, SIGINT, POST /drain); then drain and end.
 
     The handler is a function of one message, or of a list of them if its parameter is annotated so. When it returns the
@@ -152,7 +152,7 @@ def worker(connection: Connection, **options: Any) -> None:
     sys.exit(code)
 
 
-def _run(connection: Connection, options: dict[str, Any], line: Lifeline | None) -> int:
+def _run(connection: ConnectionOptions, options: dict[str, Any], line: Lifeline | None) -> int:
     from rocketfleet.control import identity
     from rocketfleet.control.port import ControlPort
     from rocketfleet.worker.configuration import settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocketfleet.cli.access.connection import Connection
+from rocketfleet.cli.access.connection import ConnectionOptions
 from rocketfleet.cli.options.option_group import option_group
 from rocketfleet.client.variables import ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE
 
@@ -345,9 +345,9 @@ class LagWatchOptions:
             raise click.ClickException(hindrance)
         return LagOptions(interval=self.lag_interval, per_queue=self.lag_per_queue, history=history)
 
-    def _cluster(self, name_server: str) -> Connection:
+    def _cluster(self, name_server: str) -> ConnectionOptions:
         """The RocketMQ that keeps the history."""
-        return Connection(
+        return ConnectionOptions(
             name_server=name_server,
             credentials_file=None,
             tls=self.lag_history_tls,

@@ -24,7 +24,7 @@ SYSTEM_GROUPS = frozenset(
 )  # fmt: skip
 
 
-class GroupRow(TypedDict):
+class BrokerGroupRow(TypedDict):
     """A group over all brokers; where they differ, the first one's settings."""
 
     group: str
@@ -45,7 +45,7 @@ class MemberRow(TypedDict):
     version: str
 
 
-class QueueRow(TypedDict):
+class GroupQueueRow(TypedDict):
     """A group's place in a queue; None is not known, in `consumer_offset` also none stored. `consumed_up_to` is when
     the message that it consumed last was stored, 0 if that is not known.
     """
@@ -83,15 +83,15 @@ def same_settings(there: SubscriptionGroupConfig, changes: Mapping[str, object])
     return all(getattr(there, name) == value for name, value in changes.items())
 
 
-def group_rows(by_broker: Mapping[str, Mapping[str, SubscriptionGroupConfig]]) -> list[GroupRow]:
+def group_rows(by_broker: Mapping[str, Mapping[str, SubscriptionGroupConfig]]) -> list[BrokerGroupRow]:
     """One row per group."""
-    rows: dict[str, GroupRow] = {}
+    rows: dict[str, BrokerGroupRow] = {}
     for configs in by_broker.values():
         for name, config in configs.items():
             if name in rows:
                 rows[name]["brokers"] += 1
                 continue
-            rows[name] = GroupRow(
+            rows[name] = BrokerGroupRow(
                 group=name,
                 system=is_system(name),
                 brokers=1,
@@ -127,12 +127,12 @@ def version_name(number: int) -> str:
     return f"V{4 + major}_{minor}_{patch}" + ("" if since % 2 else "_SNAPSHOT")
 
 
-def queue_rows(rows: Iterable[LagRow], progress: Mapping[MessageQueue, OffsetWrapper]) -> list[QueueRow]:
+def queue_rows(rows: Iterable[LagRow], progress: Mapping[MessageQueue, OffsetWrapper]) -> list[GroupQueueRow]:
     """One row per queue. Of what the broker makes of the group's progress (consume stats) only the time is shown: its
     offsets have 0 for "none stored", and its lag counts messages that are gone.
     """
     return [
-        QueueRow(
+        GroupQueueRow(
             topic=row["topic"],
             broker=row["broker"],
             queue=row["queue"],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rocketfleet.api.names import RECOMMENDED_REPLICAS
 from rocketfleet.base.counting import counted
 from rocketfleet.cli.rows.status_rows import Object, part
-from rocketfleet.spark.analytics.figures import GroupKey
+from rocketfleet.spark.analytics.figures import ClusterGroupKey
 from rocketfleet.spark.analytics.recommendation_file import replicas_for
 from rocketfleet.wire.enums import MessageModel
 
@@ -38,14 +38,14 @@ def placed(groups: Iterable[Object], floors: Sequence[Floor]) -> list[Placement]
     return sorted((_placed(group, by_key) for group in groups), key=lambda one: one.name)
 
 
-def _placed(group: Object, floors: dict[GroupKey, Floor]) -> Placement:
+def _placed(group: Object, floors: dict[ClusterGroupKey, Floor]) -> Placement:
     name = str(part(group, "metadata", "name"))
     if part(group, "spec", "autoscaling") is None:
         return Placement(name, None, "left alone: it has no autoscaling that could go by it")
     if part(group, "spec", "messageModel") == MessageModel.BROADCASTING.value:
         return Placement(name, None, "left alone: it is a broadcasting group")
     servers = part(group, "spec", "cluster", "nameServers") or []
-    floor = floors.get(GroupKey(";".join(servers), part(group, "spec", "groupName") or name))
+    floor = floors.get(ClusterGroupKey(";".join(servers), part(group, "spec", "groupName") or name))
     if floor is None:
         return Placement(name, None, "left alone: there is nothing about it in the history")
     if floor.members is None:

@@ -24,7 +24,7 @@ MOST_NAMED = 8  # queues named in a sentence
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedTopic:
     """What the options say; None is not said."""
 
     queues: int | None = None
@@ -41,7 +41,7 @@ class Asked:
         return None
 
 
-def wanted(name: str, asked: Asked, there: TopicConfig | None) -> TopicConfig:
+def wanted(name: str, asked: RequestedTopic, there: TopicConfig | None) -> TopicConfig:
     """A topic as it is to be at a broker: what was named changes, the rest stays as it is there, or is the default."""
     reading = asked.read_queues or asked.queues
     writing = asked.write_queues or asked.queues

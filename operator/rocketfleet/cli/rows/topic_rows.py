@@ -29,7 +29,7 @@ class TopicRow(TypedDict):
     permission: str
 
 
-class QueueRow(TypedDict):
+class TopicQueueRow(TypedDict):
     """A queue and what is in it."""
 
     broker: str
@@ -103,11 +103,11 @@ def list_rows(by_broker: Mapping[str, Mapping[str, TopicConfig]], reserved: Coll
     return [rows[name] for name in sorted(rows)]
 
 
-def queue_rows(by_broker: Mapping[str, TopicStatsTable]) -> list[QueueRow]:
+def queue_rows(by_broker: Mapping[str, TopicStatsTable]) -> list[TopicQueueRow]:
     """One row per queue. What is between its ends is there; whether anybody consumed it is another question."""
     offsets = {queue: offset for stats in by_broker.values() for queue, offset in stats.offset_table.items()}
     return [
-        QueueRow(
+        TopicQueueRow(
             broker=queue.broker,
             queue=queue.queue_id,
             min_offset=offsets[queue].min_offset,

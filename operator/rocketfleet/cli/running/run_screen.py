@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
-    from rocketfleet.api.status import Member
+    from rocketfleet.api.status import MemberStatus
     from rocketfleet.controller.planning.actions import Event
 
     Troubles = Mapping[GroupKey, str]
@@ -39,7 +39,7 @@ def wants_table(*, plain: bool, environment: Mapping[str, str] | None = None) ->
     return sys.stdout.isatty() and not plain and not environment.get("NO_TTY") and not environment.get("CI")
 
 
-class Screen:
+class RunScreen:
     """Use as `with`. Without a table, lines are all there is."""
 
     def __init__(self, *, table: bool) -> None:
@@ -121,12 +121,12 @@ def trouble_of(group: ConsumerGroup) -> str | None:
     return "; ".join(dict.fromkeys(text for text in said if text)) or None
 
 
-def has_failed(member: Member, trouble: str) -> bool:
+def has_failed(member: MemberStatus, trouble: str) -> bool:
     """Whether a member that is not up is one that the trouble is about."""
     return member.state in _NOT_UP and member.pod is not None and f"{member.pod}: " in trouble
 
 
-def _members(group: ConsumerGroup) -> list[Member]:
+def _members(group: ConsumerGroup) -> list[MemberStatus]:
     return [] if group.status is None else group.status.members or []
 
 

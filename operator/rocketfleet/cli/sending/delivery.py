@@ -21,13 +21,13 @@ from rocketfleet.wire.errors import WireError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from rocketfleet.cli.sending.pace import Pace
+    from rocketfleet.cli.sending.pace import SendRate
 
 CHUNK_BYTES = 1 << 16
 MOST_FAILURES_SAID = 10
 
 
-class Body(NamedTuple):
+class OutgoingBody(NamedTuple):
     """Something to send. `number` is its line, or which repetition it is; None as `data`: the line was too long."""
 
     number: int
@@ -35,7 +35,7 @@ class Body(NamedTuple):
 
 
 @dataclass
-class Tally:
+class SendCounters:
     """What became of the bodies so far."""
 
     clock: Callable[[], float] = time.monotonic
@@ -69,7 +69,7 @@ class Delivery:
         self,
         send: Callable[[Sequence[bytes]], Awaitable[None]],
         *,
-        tally: Tally,
+        tally: SendCounters,
         stop: asyncio.Event,
         say: Callable[[str], None],
         tick: Callable[[], None] = lambda: None,
@@ -78,7 +78,7 @@ class Delivery:
         batch: int = 1,
         batch_overhead: int = 0,
         under_way: int = 1,
-        pace: Pace | None = None,
+        pace: SendRate | None = None,
     ) -> None:
         self._send = send
         self._tally = tally
@@ -92,11 +92,11 @@ class Delivery:
         self._room = asyncio.Semaphore(under_way)
         self._pace = pace
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: list[Body] = []
+        self._waiting: list[OutgoingBody] = []
         self._waiting_bytes = 0
         self._said = 0
 
-    async def run(self, bodies: AsyncIterator[Body]) -> None:
+    async def run(self, bodies: AsyncIterator[OutgoingBody]) -> None:
         """Send everything, or until the stop."""
         try:
             async for body in bodies:
@@ -109,7 +109,7 @@ class Delivery:
             while self._tasks:
                 await asyncio.wait(self._tasks)
 
-    async def _accept(self, body: Body) -> None:
+    async def _accept(self, body: OutgoingBody) -> None:
         if body.data is None or len(body.data) + self._overhead > self._most_bytes:
             self._fail([body], f"longer than a message may be ({self._most_bytes:,} bytes)")
             return
@@ -141,7 +141,7 @@ class Delivery:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _deliver(self, bodies: Sequence[Body]) -> None:
+    async def _deliver(self, bodies: Sequence[OutgoingBody]) -> None:
         try:
             await self._send([body.data for body in bodies if body.data is not None])
         except (RocketMQError, WireError) as error:
@@ -152,7 +152,7 @@ class Delivery:
             self._room.release()
             self._tick()
 
-    def _fail(self, bodies: Sequence[Body], reason: str) -> None:
+    def _fail(self, bodies: Sequence[OutgoingBody], reason: str) -> None:
         self._tally.failed += len(bodies)
         self._said += 1
         if self._said <= MOST_FAILURES_SAID:
@@ -172,13 +172,13 @@ async def stopped_within(stop: asyncio.Event, seconds: float) -> bool:
     return True
 
 
-async def lines_of(descriptor: int, limit: int, stop: asyncio.Event) -> AsyncIterator[Body]:
+async def lines_of(descriptor: int, limit: int, stop: asyncio.Event) -> AsyncIterator[OutgoingBody]:
     """The lines of a file, pipe or terminal, as they come."""
     splitter = LineSplitter(limit)
     while await _readable(descriptor, stop):
         chunk = os.read(descriptor, CHUNK_BYTES)
         for number, data in splitter.feed(chunk) if chunk else splitter.finish():
-            yield Body(number, data)
+            yield OutgoingBody(number, data)
         if not chunk:
             return
 
@@ -205,13 +205,13 @@ async def _readable(descriptor: int, stop: asyncio.Event) -> bool:
     return not stop.is_set()
 
 
-async def repeated(data: bytes, count: int) -> AsyncIterator[Body]:
+async def repeated(data: bytes, count: int) -> AsyncIterator[OutgoingBody]:
     """The same body so many times."""
     for number in range(1, count + 1):
-        yield Body(number, data)
+        yield OutgoingBody(number, data)
 
 
-async def at_most(bodies: AsyncIterator[Body], count: int) -> AsyncIterator[Body]:
+async def at_most(bodies: AsyncIterator[OutgoingBody], count: int) -> AsyncIterator[OutgoingBody]:
     """The first so many."""
     taken = 0
     async for body in bodies:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Pace:
+class SendRate:
     """Grants turns at a rate. Not for several tasks at once."""
 
     def __init__(self, rate: float, clock: Callable[[], float], burst: float = 1.0) -> None:

@@ -12,7 +12,7 @@ BAR_WIDTH = 30
 _CLEAR = "\r\x1b[K"
 
 
-class Progress:
+class ProgressLine:
     """Redraws one line, at most ten times per second; what is said in between stands above it."""
 
     def __init__(

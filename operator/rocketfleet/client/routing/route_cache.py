@@ -31,7 +31,7 @@ _NOT_REFRESHED = "the route of topic %s was not refreshed: %s"
 
 
 @dataclass(slots=True)
-class _Topic:
+class _CachedTopic:
     route: TopicRouteData | None = None
     asked_at: float = 0.0
     due_at: float = 0.0
@@ -62,7 +62,7 @@ class RouteCache:
         self._interval = refresh
         self._expiry = expiry
         self._random = random
-        self._topics: dict[str, _Topic] = {}
+        self._topics: dict[str, _CachedTopic] = {}
         self._listeners: list[Callable[[str, TopicRouteData | None, TopicRouteData], None]] = []
 
     @property
@@ -163,21 +163,21 @@ class RouteCache:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _start(self, topic: str, entry: _Topic) -> asyncio.Task[TopicRouteData]:
+    def _start(self, topic: str, entry: _CachedTopic) -> asyncio.Task[TopicRouteData]:
         """Fetch the route, unless that is under way."""
         if entry.fetching is None:
             entry.fetching = asyncio.get_running_loop().create_task(self._update(topic, entry))
             entry.fetching.add_done_callback(_retrieve)
         return entry.fetching
 
-    def _entry(self, topic: str) -> _Topic:
+    def _entry(self, topic: str) -> _CachedTopic:
         entry = self._topics.get(topic)
         if entry is None:
-            entry = self._topics[topic] = _Topic()
+            entry = self._topics[topic] = _CachedTopic()
         entry.asked_at = self._clock()
         return entry
 
-    async def _update(self, topic: str, entry: _Topic) -> TopicRouteData:
+    async def _update(self, topic: str, entry: _CachedTopic) -> TopicRouteData:
         try:
             route = await self._fetch(topic)
         except NoRoute:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SWEEP = 10.0  # seconds between two looks for what can be forgotten
 
 
-class Upkeep:
+class RouteUpkeep:
     """See the module. `run` it; without, brokers are known all the same, but nobody looks for those that are away."""
 
     def __init__(

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.consumption import Consumption, SendBack
 from rocketfleet.consumer.delivery.fate import attempt, dead_letters, is_dead_letter
 from rocketfleet.consumer.delivery.lane import Lane, Window
@@ -60,7 +60,7 @@ class ConcurrentConsumption(Consumption):
         send_back: SendBack,
         *,
         clock: Callable[[], float],
-        tally: Tally,
+        tally: ConsumerCounters,
         timings: ConcurrentTimings = _TIMINGS,
     ) -> None:
         super().__init__(settings, handler, send_back, clock=clock, tally=tally, tick=timings.tick)

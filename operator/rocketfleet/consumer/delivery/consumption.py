@@ -13,9 +13,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.lane import Lane
-from rocketfleet.consumer.delivery.pace import Pace
+from rocketfleet.consumer.delivery.pace import HandlerPace
 from rocketfleet.consumer.delivery.tasks import Tasks
 from rocketfleet.consumer.delivery.threads import Threads
 from rocketfleet.consumer.delivery.ticker import Ticker
@@ -39,7 +39,7 @@ class Consumption(ABC):
         send_back: SendBack,
         *,
         clock: Callable[[], float],
-        tally: Tally,
+        tally: ConsumerCounters,
         tick: float,
     ) -> None:
         self._settings = settings
@@ -47,7 +47,7 @@ class Consumption(ABC):
         self._send_back = send_back
         self._clock = clock
         self._tally = tally
-        self._pace = Pace()
+        self._pace = HandlerPace()
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self._lanes: set[Lane] = set()

@@ -14,7 +14,7 @@ UNCOMMITTED_FACTOR = 10  # so many times the limit may be in memory where most o
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueueLimits:
     """How much one queue may hold before pulling waits. Values are inclusive, as Java's are: at the limit, pull on."""
 
     count: int = 1000
@@ -30,7 +30,7 @@ class TopicLimits:
     size_mib: int | None = None
 
 
-def divided(limits: Limits, topic_limits: TopicLimits, queues_owned: int) -> Limits:
+def divided(limits: QueueLimits, topic_limits: TopicLimits, queues_owned: int) -> QueueLimits:
     """The limits of each queue, when a topic's limits are shared out over the queues owned of it."""
     if queues_owned < 1:
         return limits
@@ -43,7 +43,7 @@ def divided(limits: Limits, topic_limits: TopicLimits, queues_owned: int) -> Lim
 
 
 def reason_to_wait(
-    limits: Limits, *, count: int, size: int, span: int | None, uncommitted: tuple[int, int] = (0, 0)
+    limits: QueueLimits, *, count: int, size: int, span: int | None, uncommitted: tuple[int, int] = (0, 0)
 ) -> str | None:
     """Why not to pull now, or None. `span` is None where it does not apply.
 

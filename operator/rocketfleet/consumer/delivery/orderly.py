@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.consumption import Consumption, SendBack
 from rocketfleet.consumer.delivery.fate import attempt, dead_letters
 from rocketfleet.consumer.delivery.lane import Lane
@@ -73,7 +73,7 @@ class OrderlyConsumption(Consumption):
         send_back: SendBack,
         *,
         clock: Callable[[], float],
-        tally: Tally,
+        tally: ConsumerCounters,
         timings: OrderlyTimings = _TIMINGS,
     ) -> None:
         super().__init__(settings, handler, send_back, clock=clock, tally=tally, tick=timings.tick)

@@ -11,7 +11,7 @@ MAX_RUN = 256
 QUICK = 0.0002
 
 
-class Pace:
+class HandlerPace:
     """A moving average of the time one message takes. Shared by all workers; a lost update does no harm."""
 
     __slots__ = ("_average",)

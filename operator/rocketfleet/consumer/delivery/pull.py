@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import ClientClosed, ResponseError, RocketMQError
 from rocketfleet.client.requests.broker_messages import pull_request, pulled
-from rocketfleet.consumer.counters import Tally
-from rocketfleet.consumer.delivery.flow import Limits, reason_to_wait
+from rocketfleet.consumer.counters import ConsumerCounters
+from rocketfleet.consumer.delivery.flow import QueueLimits, reason_to_wait
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
@@ -67,7 +67,7 @@ class PullHooks:
     offer: Callable[[Lane], None]  # messages were buffered
     restart: Callable[[Lane, int], None]  # the stored offset was wrong: start again from here
     stale_subscription: Callable[[], None]  # the broker does not know our subscription: heartbeat
-    limits: Callable[[str], Limits]  # the limits of a topic's queues now
+    limits: Callable[[str], QueueLimits]  # the limits of a topic's queues now
 
 
 class Puller:
@@ -82,7 +82,7 @@ class Puller:
         hooks: PullHooks,
         *,
         clock: Callable[[], float],
-        tally: Tally,
+        tally: ConsumerCounters,
         timings: PullTimings = _TIMINGS,
     ) -> None:
         self._client = client

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 
 from rocketfleet.consumer.delivery.lane import Lane
-from rocketfleet.consumer.delivery.pace import Pace
+from rocketfleet.consumer.delivery.pace import HandlerPace
 
 _log = logging.getLogger(__name__)
 IDLE_SECONDS = 60.0
@@ -35,7 +35,7 @@ class Threads:
         *,
         minimum: int,
         maximum: int,
-        pace: Pace,
+        pace: HandlerPace,
         name: str,
         idle: float = IDLE_SECONDS,
     ) -> None:

@@ -23,20 +23,20 @@ from rocketfleet.base.counting import counted
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.client.requests import broker_locks
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.consumption import Consumption
-from rocketfleet.consumer.delivery.flow import Limits, divided
+from rocketfleet.consumer.delivery.flow import QueueLimits, divided
 from rocketfleet.consumer.delivery.lane import Lane, Window
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 from rocketfleet.consumer.delivery.pull import Puller, PullHooks, PullTimings
 from rocketfleet.consumer.handover.ownership import (
     AWAKE_SECONDS,
     Effect,
-    Event,
     ImpossibleEventError,
     Lock,
-    Ownership,
-    State,
+    OwnershipState,
+    QueueEvent,
+    QueueOwnership,
     lease_until,
     step,
 )
@@ -90,7 +90,7 @@ class Holding:
     """One queue. `lane` is None until its offset was read."""
 
     queue: MessageQueue
-    state: State = State.WANTED
+    state: OwnershipState = OwnershipState.WANTED
     lock: Lock = Lock.NONE
     lane: Lane | None = None
     puller: Puller | None = None
@@ -112,7 +112,7 @@ class Holding:
     @property
     def is_owned(self) -> bool:
         """Ours, and being consumed: where it starts is known and stored."""
-        held = self.state is State.STANDBY or (self.state is State.OWNED and self.lock is Lock.HELD)
+        held = self.state is OwnershipState.STANDBY or (self.state is OwnershipState.OWNED and self.lock is Lock.HELD)
         return held and self.lane is not None
 
 
@@ -138,7 +138,7 @@ class Holdings:
         stale_subscription: Callable[[], None],
         *,
         clock: Callable[[], float],
-        tally: Tally,
+        tally: ConsumerCounters,
         timings: HandoverTimings = _TIMINGS,
         pull_timings: PullTimings = _PULL_TIMINGS,
     ) -> None:
@@ -182,7 +182,7 @@ class Holdings:
             self.final.pop(queue, None)
             if not self._settings.locks_queues:
                 holding.lease = math.inf
-                self.event(holding, Event.GRANTED)
+                self.event(holding, QueueEvent.GRANTED)
         self.lock_wanted.set()
 
     def release(self, queues: Iterable[MessageQueue]) -> None:
@@ -190,14 +190,14 @@ class Holdings:
         for queue in queues:
             holding = self._table.get(queue)
             if holding is not None:
-                self.event(holding, Event.UNALLOCATED)
+                self.event(holding, QueueEvent.UNALLOCATED)
 
     def restart(self, lane: Lane, offset: int) -> None:
         """The broker moves a queue to another offset: an asked-for reset, or an offset that does not exist."""
         holding = self._table.get(lane.queue)
         if holding is not None and holding.lane is lane:
             holding.moved_to = offset
-            self.event(holding, Event.MOVED)
+            self.event(holding, QueueEvent.MOVED)
 
     # -- what others ask ----------------------------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class Holdings:
             if holding.lock is Lock.HELD:
                 if lane.window.lease_until <= now < holding.lease:
                     _log.warning("%s: this process was not running for a while; its lock is asked for", holding.queue)
-                    self.event(holding, Event.INTERRUPTED)
+                    self.event(holding, QueueEvent.INTERRUPTED)
                 else:
                     lane.window.lease_until = self._believed_until(holding)
 
@@ -279,15 +279,15 @@ class Holdings:
         holding.locked_at = requested_at
         holding.lock_address = address
         holding.stray_lock = False
-        if holding.state is State.GONE:  # the answer crossed our giving up
+        if holding.state is OwnershipState.GONE:  # the answer crossed our giving up
             self._background(self._unlock_strays(holding.queue, (0.0,)), self._strays)
-        self.event(holding, Event.GRANTED)
+        self.event(holding, QueueEvent.GRANTED)
 
-    def event(self, holding: Holding, event: Event) -> None:
+    def event(self, holding: Holding, event: QueueEvent) -> None:
         """Something happened to a queue: move its state on and do what that takes."""
         if self._table.get(holding.queue) is not holding:
             return
-        before = Ownership(holding.state, holding.lock)
+        before = QueueOwnership(holding.state, holding.lock)
         try:
             (holding.state, holding.lock), effects = step(before, event)
         except ImpossibleEventError as error:  # a queue must not stand still for it, nor those that come after it
@@ -301,48 +301,48 @@ class Holdings:
             holding.checking = None
         for effect in effects:
             self.EFFECTS[effect](self, holding, event)
-        if holding.state is State.GONE:
+        if holding.state is OwnershipState.GONE:
             self._remove(holding)
 
     # -- effects: each is carried out by the method that `EFFECTS` names ----------------------------------------------
 
-    def _begin(self, holding: Holding, _: Event) -> None:
+    def _begin(self, holding: Holding, _: QueueEvent) -> None:
         self._tally.gained += 1
         self._start(holding)
 
-    def _extend(self, holding: Holding, _: Event) -> None:
+    def _extend(self, holding: Holding, _: QueueEvent) -> None:
         if holding.lane is not None:
             holding.lane.window.lease_until = self._believed_until(holding)
 
-    def _hold(self, holding: Holding, _: Event) -> None:
+    def _hold(self, holding: Holding, _: QueueEvent) -> None:
         if holding.lane is not None:
             holding.lane.window.lease_until = 0.0
         self.lock_wanted.set()
 
-    def _check(self, holding: Holding, _: Event) -> None:
+    def _check(self, holding: Holding, _: QueueEvent) -> None:
         holding.checking = self._loop.create_task(self._check_offset(holding))
 
-    def _lose(self, holding: Holding, event: Event) -> None:
+    def _lose(self, holding: Holding, event: QueueEvent) -> None:
         lane = holding.lane
         self._tally.lapsed += 1
         _log.warning("%s: lost (%s); what is in flight is not committed", holding.queue, event.name.lower())
-        if lane is not None and holding.state in (State.GONE, State.RELEASING):
+        if lane is not None and holding.state in (OwnershipState.GONE, OwnershipState.RELEASING):
             self.final[holding.queue] = FinalOffset(lane.window.committable, False, lane.window.unfinished)
         self._abandon(holding)
         self._offsets.forget(holding.queue)
 
-    def _leave(self, holding: Holding, _: Event) -> None:
+    def _leave(self, holding: Holding, _: QueueEvent) -> None:
         self._tally.lost += 1
         self._work(holding, self._wind_down(holding))
 
-    def _persist(self, holding: Holding, _: Event) -> None:
+    def _persist(self, holding: Holding, _: QueueEvent) -> None:
         self._work(holding, self._persist_last(holding))
 
-    def _release(self, holding: Holding, _: Event) -> None:
+    def _release(self, holding: Holding, _: QueueEvent) -> None:
         if self._settings.locks_queues:
             self._background(self._unlock(holding), self._tasks)
         else:
-            self.event(holding, Event.UNLOCKED)
+            self.event(holding, QueueEvent.UNLOCKED)
 
     # -- owning -------------------------------------------------------------------------------------------------------
 
@@ -409,7 +409,7 @@ class Holdings:
             else:
                 return
 
-    def _resume(self, holding: Holding, _: Event) -> None:
+    def _resume(self, holding: Holding, _: QueueEvent) -> None:
         """The doubt is settled, and the queue was nobody else's meanwhile."""
         holding.recovered_at = self._clock()
         lane = holding.lane
@@ -422,14 +422,14 @@ class Holdings:
         lane.moved = True  # the broker may have forgotten what it was told
         self._consumption.offer(lane)
 
-    def _restart(self, holding: Holding, _: Event) -> None:
+    def _restart(self, holding: Holding, _: QueueEvent) -> None:
         assert holding.moved_to is not None
         self._start_again(holding, holding.moved_to)
 
-    def _remember(self, holding: Holding, _: Event) -> None:
+    def _remember(self, holding: Holding, _: QueueEvent) -> None:
         holding.start_at = holding.moved_to
 
-    def _go_on(self, holding: Holding, _: Event) -> None:
+    def _go_on(self, holding: Holding, _: QueueEvent) -> None:
         assert holding.lane is not None
         _log.warning("%s: its broker has no master; going on from a slave, offsets are kept until then", holding.queue)
         holding.lane.window.lease_until = math.inf
@@ -450,7 +450,7 @@ class Holdings:
             pause = min(pause * 2, self._timings.longest_pause)
         holding.checking = None
         # Without a window nothing is lost by reading the offset once more.
-        self.event(holding, Event.UNCHANGED if ours and holding.lane is not None else Event.OVERTAKEN)
+        self.event(holding, QueueEvent.UNCHANGED if ours and holding.lane is not None else QueueEvent.OVERTAKEN)
 
     def _abandon(self, holding: Holding) -> None:
         """Drop the window and everything in it; what has begun may finish, but no longer counts."""
@@ -495,7 +495,7 @@ class Holdings:
                 holding.wound_down = await self._finish(holding, holding.lane)
         except Exception:
             _log.exception("%s: not wound down in good order; this is a bug in the consumer", holding.queue)
-        self.event(holding, Event.SETTLED)
+        self.event(holding, QueueEvent.SETTLED)
 
     async def _persist_last(self, holding: Holding) -> None:
         """Commit how far it came, if it was wound down in good order, then PERSISTED."""
@@ -504,7 +504,7 @@ class Holdings:
                 await self._give_up(holding, holding.lane, holding.wound_down)
         except Exception:
             _log.exception("%s: not given up in good order; this is a bug in the consumer", holding.queue)
-        self.event(holding, Event.PERSISTED)
+        self.event(holding, QueueEvent.PERSISTED)
 
     def _patience(self, began: float) -> float:
         """Until when a queue that is leaving waits for its handlers, by the loop's clock."""
@@ -618,7 +618,7 @@ class Holdings:
             pause = min(pause * 2, self._timings.longest_pause)
         if holding.stray_lock and not self.draining:
             self._background(self._unlock_strays(holding.queue, self._timings.strays_after), self._strays)
-        self.event(holding, Event.UNLOCKED)
+        self.event(holding, QueueEvent.UNLOCKED)
 
     async def _unlock_once(self, queue: MessageQueue) -> None:
         await broker_locks.unlock(
@@ -674,7 +674,7 @@ class Holdings:
     def _close_lane(self, lane: Lane) -> None:
         self._lanes_of[lane.queue.topic] -= 1
 
-    def _limits(self, topic: str) -> Limits:
+    def _limits(self, topic: str) -> QueueLimits:
         settings = self._settings
         if settings.topic_limits.count is None and settings.topic_limits.size_mib is None:
             return settings.limits
@@ -686,7 +686,7 @@ class Holdings:
         """Give up every queue, each with up to `drain_timeout` for what has begun."""
         self._draining_since = self._loop.time()
         for holding in list(self._table.values()):
-            self.event(holding, Event.STOPPING)
+            self.event(holding, QueueEvent.STOPPING)
         for waiting in self._waiting:
             waiting.set()  # they may wait longer now
 
@@ -725,7 +725,7 @@ class Holdings:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    EFFECTS: ClassVar[Mapping[Effect, Callable[["Holdings", Holding, Event], None]]] = {
+    EFFECTS: ClassVar[Mapping[Effect, Callable[["Holdings", Holding, QueueEvent], None]]] = {
         Effect.START: _begin,
         Effect.EXTEND: _extend,
         Effect.HOLD: _hold,

@@ -33,7 +33,7 @@ from rocketfleet.client.errors import ConnectionLost, NoBroker, RequestTimeout, 
 from rocketfleet.client.requests import broker_locks
 from rocketfleet.consumer.handover.holdings import Holding, Holdings
 from rocketfleet.consumer.handover.membership import Membership
-from rocketfleet.consumer.handover.ownership import CONFIRM_APART, Event, Lock, State
+from rocketfleet.consumer.handover.ownership import CONFIRM_APART, Lock, OwnershipState, QueueEvent
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.wire.queue import MessageQueue
 
@@ -50,7 +50,7 @@ RECENTLY = 5.0  # seconds after a doubt in which a lock is renewed every second,
 
 def due(holding: Holding, now: float, renew_every: float) -> bool:
     """Whether the lock of a queue has to be asked for now."""
-    if holding.state in (State.RELEASING, State.GONE, State.STANDBY):
+    if holding.state in (OwnershipState.RELEASING, OwnershipState.GONE, OwnershipState.STANDBY):
         return False
     if holding.lock in (Lock.NONE, Lock.DOUBTED):
         return True
@@ -115,7 +115,7 @@ class LockKeeper:
         by_broker: dict[str, list[Holding]] = {}
         for holding in self._holdings:
             if holding.lease <= now and holding.lock not in (Lock.NONE, Lock.DOUBTED):
-                self._holdings.event(holding, Event.LAPSED)
+                self._holdings.event(holding, QueueEvent.LAPSED)
             by_broker.setdefault(holding.queue.broker, []).append(holding)
         for broker, holdings in by_broker.items():
             self._look_for_master(broker, holdings, now)
@@ -139,13 +139,13 @@ class LockKeeper:
         if self._client.brokers.has_only_slaves(broker):
             self._without_master[broker] = now
             for holding in () if self._settings.is_orderly else holdings:
-                if holding.state is State.OWNED and holding.lock is not Lock.NONE and holding.lane is not None:
-                    self._holdings.event(holding, Event.NO_MASTER)
+                if holding.state is OwnershipState.OWNED and holding.lock is not Lock.NONE and holding.lane is not None:
+                    self._holdings.event(holding, QueueEvent.NO_MASTER)
         else:
             self._note_master(broker, now)
             for holding in holdings:
-                if holding.state is State.STANDBY:
-                    self._holdings.event(holding, Event.MASTER_BACK)
+                if holding.state is OwnershipState.STANDBY:
+                    self._holdings.event(holding, QueueEvent.MASTER_BACK)
 
     def _note_master(self, broker: str, now: float) -> None:
         try:
@@ -188,21 +188,25 @@ class LockKeeper:
         except RocketMQError as error:
             _log.warning("%s does not release the locks of members that have left: %s", broker, error)
         for holding in refused.values():
-            self._holdings.event(holding, Event.REFUSED)
+            self._holdings.event(holding, QueueEvent.REFUSED)
 
     async def _lock(self, broker: str, queues: dict[MessageQueue, Holding]) -> dict[MessageQueue, Holding]:
         """Ask for locks and note those that are granted; returns the others.
 
         Not for a queue that was given up since it was due: its unlock may be on its way, and be handled first.
         """
-        queues = {queue: one for queue, one in queues.items() if one.state not in (State.RELEASING, State.GONE)}
+        queues = {
+            queue: one
+            for queue, one in queues.items()
+            if one.state not in (OwnershipState.RELEASING, OwnershipState.GONE)
+        }
         if not queues:
             return {}
         asked_at = self._clock()
         address = self._client.master(broker)
         for holding in queues.values():
             if holding.lock_address not in (None, address):  # another master: it knows nothing of the old one's locks
-                self._holdings.event(holding, Event.INTERRUPTED)
+                self._holdings.event(holding, QueueEvent.INTERRUPTED)
             holding.lock_answered.clear()
         try:
             granted = await broker_locks.lock(

@@ -74,7 +74,7 @@ class Lock(Enum):
     CHECKING = auto()  # granted twice; the stored offset is being read
 
 
-class State(Enum):
+class OwnershipState(Enum):
     """What is done with the queue."""
 
     WANTED = auto()  # allocated to us, lock not held
@@ -86,7 +86,7 @@ class State(Enum):
     GONE = auto()  # nothing of it is left here
 
 
-class Event(Enum):
+class QueueEvent(Enum):
     GRANTED = auto()  # the broker says the lock is ours
     REFUSED = auto()  # the broker says it is somebody else's
     LAPSED = auto()  # the lease is out
@@ -135,16 +135,16 @@ class Effect(Enum):
     UNLOCK = auto()  # give the lock back, then UNLOCKED
 
 
-class Ownership(NamedTuple):
+class QueueOwnership(NamedTuple):
     """The whole state of one queue."""
 
-    state: State
+    state: OwnershipState
     lock: Lock
 
 
-_L, _S, _E, _N, _F = Lock, State, Event, News, Effect
+_L, _S, _E, _N, _F = Lock, OwnershipState, QueueEvent, News, Effect
 
-LOCK: dict[tuple[Lock, Event], tuple[Lock, News]] = {
+LOCK: dict[tuple[Lock, QueueEvent], tuple[Lock, News]] = {
     (_L.NONE, _E.GRANTED): (_L.HELD, _N.GAINED),
     (_L.NONE, _E.REFUSED): (_L.NONE, _N.NOTHING),
     (_L.NONE, _E.LAPSED): (_L.NONE, _N.NOTHING),
@@ -179,7 +179,7 @@ LOCK: dict[tuple[Lock, Event], tuple[Lock, News]] = {
     **{(lock, _E.OVERTAKEN): (lock, _N.NOTHING) for lock in Lock if lock is not _L.CHECKING},
 }
 
-TABLE: dict[tuple[State, Event | News], tuple[State, tuple[Effect, ...]]] = {
+TABLE: dict[tuple[OwnershipState, QueueEvent | News], tuple[OwnershipState, tuple[Effect, ...]]] = {
     (_S.WANTED, _N.GAINED): (_S.OWNED, (_F.START,)),
     # The lock may have been granted by a request whose answer is still on its way: give it back in any case.
     (_S.WANTED, _E.UNALLOCATED): (_S.RELEASING, (_F.UNLOCK,)),
@@ -224,15 +224,15 @@ TABLE: dict[tuple[State, Event | News], tuple[State, tuple[Effect, ...]]] = {
 }
 
 
-IGNORED: dict[tuple[State, Event], str] = {
+IGNORED: dict[tuple[OwnershipState, QueueEvent], str] = {
     (_S.STANDBY, _E.GRANTED): "a late answer, of a master that is none any more",
     (_S.STANDBY, _E.UNALLOCATED): "nobody else can have it before there is a master; it is given up in good order then",
     (_S.LEAVING, _E.UNALLOCATED): "it is leaving already",
     (_S.LEAVING, _E.STOPPING): "it is leaving already",
     (_S.SETTLING, _E.UNALLOCATED): "it is leaving already",
     (_S.SETTLING, _E.STOPPING): "it is leaving already",
-    **{(_S.RELEASING, event): "it is being given back already" for event in Event if event is not _E.UNLOCKED},
-    **{(_S.GONE, event): "nothing of it is left here" for event in Event},
+    **{(_S.RELEASING, event): "it is being given back already" for event in QueueEvent if event is not _E.UNLOCKED},
+    **{(_S.GONE, event): "nothing of it is left here" for event in QueueEvent},
 }
 
 
@@ -245,22 +245,22 @@ class ImpossibleEventError(Exception):
     when they are left in another way.
     """
 
-    def __init__(self, now: Ownership, event: Event) -> None:
+    def __init__(self, now: QueueOwnership, event: QueueEvent) -> None:
         super().__init__(f"{event.name} cannot happen to a queue that is {now.state.name}, its lock {now.lock.name}")
 
 
-def step(now: Ownership, event: Event) -> tuple[Ownership, tuple[Effect, ...]]:
+def step(now: QueueOwnership, event: QueueEvent) -> tuple[QueueOwnership, tuple[Effect, ...]]:
     """The next state and what to do about it."""
     lock, news = LOCK.get((now.lock, event), (now.lock, News.NOTHING))
-    cause: Event | News = event if news is News.NOTHING else news
+    cause: QueueEvent | News = event if news is News.NOTHING else news
     state, effects = TABLE.get((now.state, cause), (now.state, ()))
     if (now.state, event) in IGNORED:
         state, lock, effects = now.state, now.lock, ()
     elif (now.state, cause) not in TABLE and (news is not News.NOTHING or (now.lock, event) not in LOCK):
         raise ImpossibleEventError(now, event)
-    if state in (State.WANTED, State.RELEASING, State.GONE):
+    if state in (OwnershipState.WANTED, OwnershipState.RELEASING, OwnershipState.GONE):
         lock = Lock.NONE
-    return Ownership(state, lock), effects
+    return QueueOwnership(state, lock), effects
 
 
 def lease_until(requested_at: float, lock_lives: float) -> float:

@@ -18,16 +18,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rocketfleet.allocation.owners import known_owners
-from rocketfleet.allocation.request import AllocationError, Request
+from rocketfleet.allocation.request import AllocationError, AllocationRequest
 from rocketfleet.allocation.strategies import Scope, Strategy, allocate_group
 from rocketfleet.base.counting import counted
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import NoPermission, NoRoute, RequestTimeout, ResponseError, RocketMQError
 from rocketfleet.client.routing.lookout import BELIEVED
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.handover.holdings import Holdings
 from rocketfleet.consumer.handover.membership import Membership, jittered
-from rocketfleet.consumer.handover.ownership import State
+from rocketfleet.consumer.handover.ownership import OwnershipState
 from rocketfleet.consumer.handover.peer_watch import watched_by
 from rocketfleet.consumer.handover.rebalance import changes, is_settled
 from rocketfleet.consumer.settings import ConsumerSettings
@@ -67,7 +67,7 @@ class Rebalancer:
         holdings: Holdings,
         heartbeat_soon: Callable[[], None],
         *,
-        tally: Tally,
+        tally: ConsumerCounters,
         timings: RebalanceTimings = _TIMINGS,
     ) -> None:
         self._client = client
@@ -86,7 +86,7 @@ class Rebalancer:
         self._round_over = asyncio.Condition()
         self._has_share = False  # a round has come to a result
         self._awaited = False  # the retry topic has no route yet
-        self._view: Request | None = None  # of the last round; broadcasting has none
+        self._view: AllocationRequest | None = None  # of the last round; broadcasting has none
         self._settled_view: tuple[frozenset[str], frozenset[MessageQueue]] | None = None
         self._owners: dict[MessageQueue, str] = {}
         self._unseen: frozenset[MessageQueue] = frozenset()  # held by others, and in no route of ours
@@ -219,10 +219,10 @@ class Rebalancer:
         """What we have of these queues, which no route names any longer because their broker is away."""
         if not absent:
             return frozenset()
-        ours = (holding.queue for holding, _ in self._holdings.lanes() if holding.state is State.OWNED)
+        ours = (holding.queue for holding, _ in self._holdings.lanes() if holding.state is OwnershipState.OWNED)
         return frozenset(absent.intersection(ours))
 
-    async def _look(self, queues: list[MessageQueue]) -> Request | None:
+    async def _look(self, queues: list[MessageQueue]) -> AllocationRequest | None:
         me = self._client.client_id
         too_early = self._membership.whole_in > 0  # lists that are read before then are not whole, whatever follows
         members = await self._membership.members(queues)
@@ -237,7 +237,7 @@ class Rebalancer:
             return None
         if not self._has_share and (self._must_wait() or too_early):
             return None
-        view = Request(group=self._settings.group, member=me, members=members, queues=queues)
+        view = AllocationRequest(group=self._settings.group, member=me, members=members, queues=queues)
         if self._strategy.scope is not Scope.GROUP:
             return view
         return replace(view, owners=await self._read_owners(view))
@@ -253,7 +253,7 @@ class Rebalancer:
             )
         return seconds > 0
 
-    async def _read_owners(self, view: Request) -> dict[MessageQueue, str]:
+    async def _read_owners(self, view: AllocationRequest) -> dict[MessageQueue, str]:
         """Who holds what. Asked only when something changed since we settled: `allocation/owners.py` has the rules."""
         if self.settled and self._settled_view == (frozenset(view.members), frozenset(view.queues)):
             self._look_for_unseen()
@@ -297,7 +297,7 @@ class Rebalancer:
 
     # -- the eye on another member ------------------------------------------------------------------------------------
 
-    def _in_care(self, view: Request) -> frozenset[MessageQueue]:
+    def _in_care(self, view: AllocationRequest) -> frozenset[MessageQueue]:
         """The queues of suspected members, whose locks we try to get."""
         self._suspects = tuple(suspect for suspect in self._suspects if suspect in view.members)
         return frozenset(

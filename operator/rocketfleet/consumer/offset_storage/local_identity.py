@@ -41,7 +41,7 @@ def open_local_offsets(client: Client, settings: ConsumerSettings, directory: Pa
         raise
 
 
-class Place:
+class OffsetDirectory:
     """A directory with a member's offsets, and the lock on it: None where the file system has none."""
 
     def __init__(self, directory: Path, lock: int | None) -> None:
@@ -62,7 +62,7 @@ class Place:
         _held.discard(self)
 
 
-_held: set[Place] = set()
+_held: set[OffsetDirectory] = set()
 
 
 def _forked() -> None:
@@ -74,7 +74,7 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def claim(directory: Path, group: str, config: ClientConfig, environment: Mapping[str, str]) -> Place:
+def claim(directory: Path, group: str, config: ClientConfig, environment: Mapping[str, str]) -> OffsetDirectory:
     """The first place that this member may have. OffsetFileError says why there is none."""
     pod, uid = environment.get(POD_NAME_VARIABLE, ""), environment.get(POD_UID_VARIABLE, "")
     chosen = not config.client_id_made_up and not (uid and f"@{uid}" in config.client_id)
@@ -103,11 +103,11 @@ def claim(directory: Path, group: str, config: ClientConfig, environment: Mappin
                     "its own, or keep the offsets on another file system (--offset-directory)"
                 ) from error
             _log.warning("%s cannot be locked (%s); see to it that no other member is called %s", place, error, name)
-            return Place(place, None)
+            return OffsetDirectory(place, None)
         else:
             os.truncate(lock, 0)
             os.pwrite(lock, f"{os.getpid()} {uid}\n".encode(), 0)
-            return Place(place, lock)
+            return OffsetDirectory(place, lock)
     raise AssertionError("there is always another name")
 
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from rocketfleet.client.client import Client
 from rocketfleet.client.errors import NoBroker, RocketMQError
 from rocketfleet.client.requests import broker_offsets
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.handover.ownership import CONFIRM_APART, nobody_else_had_it
 from rocketfleet.consumer.offset_storage.beginning import Beginnings
 from rocketfleet.consumer.offset_storage.start_offset import Start, start_without_offset
@@ -51,14 +51,14 @@ class BrokerOffsets:
         self,
         client: Client,
         settings: ConsumerSettings,
-        tally: Tally | None = None,
+        tally: ConsumerCounters | None = None,
         beginnings: Beginnings | None = None,
         *,
         confirm_apart: float = CONFIRM_APART,
     ) -> None:
         self._client = client
         self._settings = settings
-        self._tally = tally or Tally()
+        self._tally = tally or ConsumerCounters()
         self._beginnings = beginnings or Beginnings(client, settings.group)
         self._confirm_apart = confirm_apart
         self._told: dict[MessageQueue, _Told] = {}

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import aiohttp
 from kubernetes.aio.client import ApiClient
 
-from rocketfleet.controller.kube.pace import Pace
+from rocketfleet.controller.kube.pace import CallRate
 from rocketfleet.controller.reconciling.backend import BackendError
 from rocketfleet.controller.rocketmq.fence import WriteGuard
 
@@ -63,7 +63,7 @@ class KubeApi:
         client: ApiClient,
         guard: WriteGuard | None = None,
         count: Callable[[str, int], None] | None = None,
-        pace: Pace | None = None,
+        pace: CallRate | None = None,
     ) -> None:
         self._client = client
         self.guard = guard

@@ -27,7 +27,7 @@ from rocketfleet.controller.kube.nodes import Nodes
 from rocketfleet.controller.kube.pod import mark_text, owner_of
 from rocketfleet.controller.kube.secrets import Connections, Secrets
 from rocketfleet.controller.kube.view import DELETED, KubeView
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.planning.claims import Claim, claim_of_group, needed_by
 from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Pod
 from rocketfleet.controller.reconciling.backend import (
@@ -35,7 +35,7 @@ from rocketfleet.controller.reconciling.backend import (
     NameServerNotAllowed,
     NameTaken,
     ObjectChanged,
-    Seen,
+    PodSighting,
 )
 from rocketfleet.controller.resources.code import Code
 from rocketfleet.controller.resources.pod import (
@@ -101,7 +101,7 @@ class KubeBackend:
         """The group is gone."""
         self._token_of.pop(key, None)
 
-    async def look(self, group: ConsumerGroup) -> tuple[Seen, ...]:
+    async def look(self, group: ConsumerGroup) -> tuple[PodSighting, ...]:
         # Pods of an earlier object with the same name are the garbage collector's.
         return tuple(held.seen for held in self._view.pods_of(group.key) if held.owner == group.metadata.uid)
 
@@ -167,7 +167,7 @@ class KubeBackend:
         self._own_pod(group, name)
         if unknown:
             text = f"Kubernetes does not know these fields of the pods, and ignores them: {', '.join(unknown[:5])}"
-            await self.emit(group, Event(Reason.UNKNOWN_FIELDS, f"{text}. Correct spec.template", warning=True))
+            await self.emit(group, Event(EventReason.UNKNOWN_FIELDS, f"{text}. Correct spec.template", warning=True))
         return str(made["metadata"]["uid"])
 
     def _own_pod(self, group: ConsumerGroup, name: str) -> str | None:

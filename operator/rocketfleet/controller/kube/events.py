@@ -26,7 +26,7 @@ LONGEST_NOTE = 1000  # bytes; the API takes 1024
 MOST_KEPT = 20_000
 
 
-class Telling:
+class EventFilter:
     """Which events are worth telling; pure but for its memory."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Events:
         self._instance = instance
         self._clock = clock
         self._wall = wall
-        self._telling = Telling()
+        self._telling = EventFilter()
 
     async def emit(self, group: ConsumerGroup, event: Event) -> bool:
         """Tell it, unless that was done lately. Says whether it was told."""

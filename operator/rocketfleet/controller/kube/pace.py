@@ -16,7 +16,7 @@ LONGEST_HOLD = 60.0
 UNSAID = 1.0  # seconds to wait where the server does not say
 
 
-class Pace:
+class CallRate:
     """The calls of one process, all together."""
 
     def __init__(self, qps: float = QPS, burst: int = BURST, clock: Callable[[], float] = time.monotonic) -> None:

@@ -21,8 +21,8 @@ from rocketfleet.control import exit_codes
 from rocketfleet.control.identity import CLIENT_ID_VARIABLE, PROCESSES_VARIABLE, choose_client_id, process_client_id
 from rocketfleet.control.last_words import decode, sentence_of
 from rocketfleet.control.messages import DrainOutcome
-from rocketfleet.controller.planning.snapshot import DrainMark, Phase, Pod
-from rocketfleet.controller.reconciling.backend import Seen
+from rocketfleet.controller.planning.snapshot import DrainMark, Pod, PodPhase
+from rocketfleet.controller.reconciling.backend import PodSighting
 from rocketfleet.controller.resources.code import with_code
 from rocketfleet.controller.resources.pod import (
     CODE_ANNOTATION,
@@ -42,7 +42,7 @@ _REFERENCE = re.compile(rf"\$\$|\$\(({POD_NAME_VARIABLE}|{POD_UID_VARIABLE})\)")
 _Raw = Mapping[str, Any]
 
 
-def pod_of(raw: _Raw) -> Seen | None:
+def pod_of(raw: _Raw) -> PodSighting | None:
     """The pod, or None if it is not one of a group's."""
     metadata, spec, status = _part(raw, "metadata"), _part(raw, "spec"), _part(raw, "status")
     labels = _part(metadata, "labels")
@@ -81,7 +81,7 @@ def pod_of(raw: _Raw) -> Seen | None:
         image=str(_named(spec.get("containers")).get("image") or "") or None,
         shared=decode_shared(_part(metadata, "annotations").get(SHARED_ANNOTATION)),
     )
-    return Seen(
+    return PodSighting(
         pod,
         control=_control(spec, address),
         # A pod that an earlier version has made knows the token alone.
@@ -133,19 +133,19 @@ def _is_in(container: _Raw, which: str) -> bool:
     return which in _part(container, "state")
 
 
-def _phase(status: _Raw, container: _Raw) -> Phase:
+def _phase(status: _Raw, container: _Raw) -> PodPhase:
     said = status.get("phase")
-    if said in (Phase.SUCCEEDED, Phase.FAILED):
-        return Phase(said)
-    if said == Phase.PENDING or said is None:
-        return Phase.PENDING
+    if said in (PodPhase.SUCCEEDED, PodPhase.FAILED):
+        return PodPhase(said)
+    if said == PodPhase.PENDING or said is None:
+        return PodPhase.PENDING
     # Running, or Unknown: then its node does not answer, and it may well go on consuming.
     if _is_in(container, "waiting"):
-        return Phase.PENDING
+        return PodPhase.PENDING
     if _is_in(container, "terminated"):
         ended_well = _state(container, "terminated").get("exitCode") == exit_codes.DRAINED
-        return Phase.SUCCEEDED if ended_well else Phase.PENDING
-    return Phase.RUNNING
+        return PodPhase.SUCCEEDED if ended_well else PodPhase.PENDING
+    return PodPhase.RUNNING
 
 
 def _ready_since(status: _Raw) -> float | None:
@@ -254,12 +254,12 @@ def _client_ids(spec: _Raw, name: str, uid: str) -> tuple[str, ...]:
     return tuple(process_client_id(client_id, process) for process in range(int(processes)))
 
 
-def _trouble(status: _Raw, phase: Phase) -> str | None:
+def _trouble(status: _Raw, phase: PodPhase) -> str | None:
     """Why it does not run now, in words; the first thing that stands in the way.
 
     While the consuming container runs there is none, whatever its neighbours do: it holds queues, and is to be drained.
     """
-    if phase in (Phase.SUCCEEDED, Phase.RUNNING):
+    if phase in (PodPhase.SUCCEEDED, PodPhase.RUNNING):
         return None
     if status.get("reason"):  # Evicted, NodeLost, …
         return _said(status.get("reason"), status.get("message"))
@@ -278,11 +278,11 @@ def _trouble(status: _Raw, phase: Phase) -> str | None:
     return None
 
 
-def _starting_since(status: _Raw, phase: Phase) -> float | None:
+def _starting_since(status: _Raw, phase: PodPhase) -> float | None:
     """Since when it has had a node, while its containers wait to be made: what they mount, and their network, come
     first. A volume that cannot be mounted is told in an event only, not in the pod's status.
     """
-    if phase is not Phase.PENDING:
+    if phase is not PodPhase.PENDING:
         return None
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     waiting = {_state(container, "waiting").get("reason") for container in containers}

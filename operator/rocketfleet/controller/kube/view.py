@@ -17,7 +17,7 @@ from rocketfleet.controller.kube.api import KubeApi, path_of
 from rocketfleet.controller.kube.cache import Cache, Name, identity, number
 from rocketfleet.controller.kube.pod import group_of, owner_of, pod_of
 from rocketfleet.controller.planning.claims import Claim, claim_of
-from rocketfleet.controller.reconciling.backend import Seen
+from rocketfleet.controller.reconciling.backend import PodSighting
 
 _log = logging.getLogger(__name__)
 DELETED = "DELETED"
@@ -29,7 +29,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 class HeldPod:
     """A pod, the group it is labelled with, and the uid of the object that owns it."""
 
-    seen: Seen
+    seen: PodSighting
     group: GroupKey
     owner: str | None
 

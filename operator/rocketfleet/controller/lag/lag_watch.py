@@ -20,8 +20,8 @@ from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.names import OFFSETS_MOVED
 from rocketfleet.api.status import MOST_DECISIONS, Lag, Scaling, ScalingDecision
 from rocketfleet.autoscale.decide import Decision, decide
-from rocketfleet.autoscale.history import History
-from rocketfleet.autoscale.policy import Policy
+from rocketfleet.autoscale.history import LoadHistory
+from rocketfleet.autoscale.policy import ScalingPolicy
 from rocketfleet.controller.lag.scaling import (
     Meter,
     event_of,
@@ -36,7 +36,7 @@ from rocketfleet.controller.lag.work_meter import WorkMeter
 from rocketfleet.controller.planning.actions import Event
 from rocketfleet.controller.planning.snapshot import Ownership, Snapshot
 from rocketfleet.controller.planning.wanted import desired_replicas, queues_to_own, ready_replicas
-from rocketfleet.controller.reporting.conditions import Verdict
+from rocketfleet.controller.reporting.conditions import ConditionVerdict
 from rocketfleet.controller.reporting.lag_health import (
     findings_of,
     in_words,
@@ -47,7 +47,7 @@ from rocketfleet.controller.reporting.lag_health import (
     remembered,
 )
 from rocketfleet.lag.figures import GroupLag, Work
-from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, State
+from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, LagFinding
 from rocketfleet.lag.target import Target
 from rocketfleet.wire.queue import MessageQueue
 
@@ -75,7 +75,7 @@ class LagView:
     """What a pass is told. None is not known, or not ours to say."""
 
     advised: int | None = None
-    health: Verdict | None = None
+    health: ConditionVerdict | None = None
     lag: Lag | None = None
     members: Mapping[str, int] = field(default_factory=dict)  # client id → messages
     scaling: Scaling | None = None
@@ -86,8 +86,8 @@ class LagState:
     """What is known of one group between two sweeps: its owner keeps it, and only the watch writes it."""
 
     resting: bool = False  # suspended, or on its way out: nobody expects it to consume
-    policy: Policy | None = None
-    history: History = field(default_factory=lambda: History(0))
+    policy: ScalingPolicy | None = None
+    history: LoadHistory = field(default_factory=lambda: LoadHistory(0))
     meter: Meter = field(default_factory=Meter)
     work: WorkMeter = field(default_factory=WorkMeter)
     desired: int = 0
@@ -95,9 +95,9 @@ class LagState:
     queues: int | None = None
     moved: str | None = None  # the last time that somebody moved the offsets by hand
     figures: GroupLag | None = None
-    state: State | None = None
-    findings: frozenset[State] = frozenset()  # beside the worst, which is the state
-    told: frozenset[State] = frozenset()  # in events
+    state: LagFinding | None = None
+    findings: frozenset[LagFinding] = frozenset()  # beside the worst, which is the state
+    told: frozenset[LagFinding] = frozenset()  # in events
     to_confirm: int = 0  # looks for which a state out of the status is believed
     sentence: str = ""
     worded: float = 0.0  # when that sentence was made
@@ -220,7 +220,7 @@ class LagWatch:
     def _judge(self, key: GroupKey, watched: LagState, now: float) -> bool:
         """Whether the rules say something else than before. A sentence with figures in it is made anew now and then."""
         verdict = self._monitor.verdict(key)
-        if watched.to_confirm > 0 and verdict.state in (State.OK, State.UNKNOWN):
+        if watched.to_confirm > 0 and verdict.state in (LagFinding.OK, LagFinding.UNKNOWN):
             watched.to_confirm -= 1  # whoever led before us had seen more than we have yet
             return False
         watched.to_confirm = 0
@@ -228,14 +228,14 @@ class LagWatch:
             return False  # members have come anew: that nothing is found yet does not mean that all is well
         findings, sentence = findings_of(verdict), in_words(verdict)
         if verdict.state is watched.state and findings.keys() == watched.findings:
-            recent = verdict.state is not State.OK and now - watched.worded < REWORD_SECONDS
+            recent = verdict.state is not LagFinding.OK and now - watched.worded < REWORD_SECONDS
             if recent or sentence == watched.sentence:
                 return False
             watched.sentence, watched.worded = sentence, now
             return True
         watched.state, watched.findings = verdict.state, frozenset(findings)
         watched.sentence, watched.worded = sentence, now
-        if verdict.state is not State.UNKNOWN and not watched.resting:  # UNKNOWN is neither better nor worse
+        if verdict.state is not LagFinding.UNKNOWN and not watched.resting:  # UNKNOWN is neither better nor worse
             events = lag_events(watched.told, findings, verdict.sentence)
             watched.events = [*watched.events, *events][-MOST_EVENTS:]
             watched.told = watched.findings
@@ -266,7 +266,7 @@ class LagWatch:
         if before is None:
             watched.history = first_history(group, policy, last_desired)
         if watched.resting:
-            watched.history = History(watched.history.replicas, mind=watched.history.mind)
+            watched.history = LoadHistory(watched.history.replicas, mind=watched.history.mind)
         elif policy != before:
             self._decide(watched, now)
 
@@ -275,7 +275,7 @@ class LagWatch:
         assert watched.policy is not None
         decision = decide(watched.policy, watched.history, now)
         before, watched.decision = watched.decision, decision
-        watched.history = History(decision.replicas, watched.history.samples, decision.mind)
+        watched.history = LoadHistory(decision.replicas, watched.history.samples, decision.mind)
         if decision.changes:
             watched.decisions = [noted(decision), *watched.decisions][:MOST_DECISIONS]
             watched.events = [*watched.events, event_of(decision)][-MOST_EVENTS:]
@@ -300,7 +300,7 @@ def lag_state_of(group: ConsumerGroup) -> LagState:
     before = None if status is None else remembered(status)
     if before is not None:
         watched.state, watched.sentence = before
-        if watched.state not in (State.OK, State.UNKNOWN):
+        if watched.state not in (LagFinding.OK, LagFinding.UNKNOWN):
             watched.findings = watched.told = frozenset({watched.state})
             watched.to_confirm = DEFAULT_LIMITS.moments
     if status is not None and status.autoscaling is not None:

@@ -7,11 +7,11 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.names import RECOMMENDED_REPLICAS
 from rocketfleet.api.status import MOST_DECISIONS, Scaling, ScalingDecision
 from rocketfleet.autoscale.decide import Decision
-from rocketfleet.autoscale.decide import Reason as Why
-from rocketfleet.autoscale.history import History, Mind, Sample
-from rocketfleet.autoscale.policy import Policy
+from rocketfleet.autoscale.decide import ScalingReason as Why
+from rocketfleet.autoscale.history import Learned, LoadHistory, LoadSample
+from rocketfleet.autoscale.policy import ScalingPolicy
 from rocketfleet.base.timestamps import moment_of, timestamp
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.planning.wanted import members_per_pod, shares_queues
 from rocketfleet.lag.figures import GroupLag, QueueLag
 from rocketfleet.wire.queue import MessageQueue
@@ -20,20 +20,20 @@ SWEEPS = 4  # figures of as many sweeps ago are still figures
 LONGEST_SENTENCE = 1000
 
 _REASONS = {
-    Why.OUT: Reason.SCALED_OUT,
-    Why.IN: Reason.SCALED_IN,
-    Why.FROM_ZERO: Reason.SCALED_FROM_ZERO,
-    Why.TO_ZERO: Reason.SCALED_TO_ZERO,
-    Why.UNDONE: Reason.SCALE_OUT_UNDONE,
+    Why.OUT: EventReason.SCALED_OUT,
+    Why.IN: EventReason.SCALED_IN,
+    Why.FROM_ZERO: EventReason.SCALED_FROM_ZERO,
+    Why.TO_ZERO: EventReason.SCALED_TO_ZERO,
+    Why.UNDONE: EventReason.SCALE_OUT_UNDONE,
 }
 
 
-def policy_of(group: ConsumerGroup, interval: float) -> Policy | None:
+def policy_of(group: ConsumerGroup, interval: float) -> ScalingPolicy | None:
     """What the manifest says about the group's size; None: not that its lag decides. `interval` is between sweeps."""
     given = group.spec.autoscaling
     if given is None or not shares_queues(group):
         return None
-    return Policy(
+    return ScalingPolicy(
         least=given.min_replicas,
         most=given.max_replicas,
         target_lag=given.target_lag,
@@ -55,7 +55,7 @@ def _recommended(group: ConsumerGroup) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 else None
 
 
-def longest_window(policy: Policy) -> float:
+def longest_window(policy: ScalingPolicy) -> float:
     """How far back a history has to reach."""
     return max(policy.out_after, policy.in_after, policy.zero_after, policy.trial + 6 * policy.rate_span)
 
@@ -90,10 +90,10 @@ class Meter:
         return Meter(produced, consumed, offsets, arrived, ends)
 
 
-def sample_of(figures: GroupLag, meter: Meter, replicas: int, ready: int, queues: int | None) -> Sample:
+def sample_of(figures: GroupLag, meter: Meter, replicas: int, ready: int, queues: int | None) -> LoadSample:
     """What the autoscaler takes from a look at a group. Where a queue was not read, counts would lack its messages."""
     known = figures.messages is not None
-    return Sample(
+    return LoadSample(
         at=figures.observed_at,
         lag=figures.messages,
         seconds=figures.seconds if known else None,
@@ -111,14 +111,16 @@ def sample_of(figures: GroupLag, meter: Meter, replicas: int, ready: int, queues
 # -- what is kept in the status, and read from it by whoever leads next -----------------------------------------------
 
 
-def first_history(group: ConsumerGroup, policy: Policy, last_desired: int | None) -> History:
+def first_history(group: ConsumerGroup, policy: ScalingPolicy, last_desired: int | None) -> LoadHistory:
     """Where to go on from: as many as were wanted last, and what was learnt then."""
     known = group.status.autoscaling if group.status is not None else None
     if known is None:
-        return History(policy.within(policy.least if last_desired is None else last_desired))
+        return LoadHistory(policy.within(policy.least if last_desired is None else last_desired))
     until = moment_of(known.ceiling_until)
-    mind = Mind(rate=known.replica_rate, ceiling=None if until is None else known.ceiling, ceiling_until=until or 0.0)
-    return History(known.replicas, mind=mind)
+    mind = Learned(
+        rate=known.replica_rate, ceiling=None if until is None else known.ceiling, ceiling_until=until or 0.0
+    )
+    return LoadHistory(known.replicas, mind=mind)
 
 
 def scaling_status(decision: Decision, decisions: list[ScalingDecision]) -> Scaling:
@@ -149,7 +151,7 @@ def noted(decision: Decision) -> ScalingDecision:
 def event_of(decision: Decision) -> Event:
     """A change as people are told of it."""
     grown = decision.replicas > decision.before
-    reason = _REASONS.get(decision.reason, Reason.SCALED_OUT if grown else Reason.SCALED_IN)
+    reason = _REASONS.get(decision.reason, EventReason.SCALED_OUT if grown else EventReason.SCALED_IN)
     return Event(reason, _short(decision.sentence), warning=decision.reason is Why.UNDONE)
 
 

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, Self
 from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.api.spec import CodeUpdate
 from rocketfleet.client.config import ClientConfig, new_client_id
-from rocketfleet.controller.local.command import LOCAL_DEFAULTS, Command, Surroundings, command_of
+from rocketfleet.controller.local.command import LOCAL_DEFAULTS, MemberCommand, MemberFiles, command_of
 from rocketfleet.controller.local.files import StateDirectory, write_json, write_private
 from rocketfleet.controller.local.member import LocalMember
 from rocketfleet.controller.local.objects import LocalObjects
 from rocketfleet.controller.local.secrets import LocalSecrets
 from rocketfleet.controller.planning.actions import Event
 from rocketfleet.controller.planning.claims import Claim, claim_of_group
-from rocketfleet.controller.planning.snapshot import DrainMark, Evictions, NodeState, Phase, Pod
-from rocketfleet.controller.reconciling.backend import BackendError, ObjectChanged, Seen
+from rocketfleet.controller.planning.snapshot import DrainMark, Evictions, NodeState, Pod, PodPhase
+from rocketfleet.controller.reconciling.backend import BackendError, ObjectChanged, PodSighting
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
 from rocketfleet.controller.resources.code import Code, seen_revision, with_code
 from rocketfleet.controller.resources.pod import grace_of, pod_name
@@ -114,7 +114,7 @@ class LocalBackend:
 
     # -- what the controller asks for ---------------------------------------------------------------------------------
 
-    async def look(self, group: ConsumerGroup) -> tuple[Seen, ...]:
+    async def look(self, group: ConsumerGroup) -> tuple[PodSighting, ...]:
         return tuple(member.seen() for _, member in sorted(self._members.get(group.key, {}).items()))
 
     async def objects_ready(self, group: ConsumerGroup) -> bool:
@@ -254,7 +254,7 @@ class LocalBackend:
             return
         if member.deleting is not None:
             self._remove(key, member)
-        elif member.phase in (Phase.SUCCEEDED, Phase.FAILED):
+        elif member.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED):
             return
         elif member.trouble is None:
             member.note_end(now)
@@ -265,7 +265,7 @@ class LocalBackend:
     def _start_again(self, key: GroupKey, member: LocalMember, now: float) -> None:
         held = self.objects.get(key)
         if held is None or not self._is_current(held.group, member):
-            member.phase, member.restart_at = Phase.FAILED, None  # what it was made from is no more
+            member.phase, member.restart_at = PodPhase.FAILED, None  # what it was made from is no more
             self.woken(key)
             return
         try:
@@ -285,11 +285,11 @@ class LocalBackend:
         rolls = program is None or program.code_update is not CodeUpdate.IGNORE
         return seen_revision(member.revision, wanted, None, rolls=rolls) == wanted
 
-    def _start(self, member: LocalMember, command: Command, directory: Path, now: float) -> None:
+    def _start(self, member: LocalMember, command: MemberCommand, directory: Path, now: float) -> None:
         try:
             member.start(command, directory, now)
         except OSError as error:
-            member.phase = Phase.RUNNING
+            member.phase = PodPhase.RUNNING
             member.trouble = f"{command.argv[0]} cannot be started: {error.strerror or error}"
             member.restart_at = now + member.restarts.ended(0.0)
 
@@ -320,7 +320,7 @@ class LocalBackend:
 
     # -- single members -----------------------------------------------------------------------------------------------
 
-    def _command(self, group: ConsumerGroup, member: LocalMember) -> tuple[Command, Path]:
+    def _command(self, group: ConsumerGroup, member: LocalMember) -> tuple[MemberCommand, Path]:
         held = self.objects.get(group.key)
         base = Path.cwd() if held is None else held.base
         files = self._state.group(group.key)
@@ -331,7 +331,7 @@ class LocalBackend:
         if path is None and program is not None:
             path = base / (program.path or "")
         namespace = group.metadata.namespace
-        around = Surroundings(
+        around = MemberFiles(
             pod=member.files,
             group=files,
             path=path,

@@ -32,7 +32,7 @@ _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class MemberCommand:
     """What to run. The environment may hold secrets, so it is in no repr."""
 
     argv: tuple[str, ...]
@@ -40,7 +40,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class MemberFiles:
     """What a pod finds on its node: files, Secrets, ConfigMaps, the handler's directory."""
 
     pod: PodFiles
@@ -51,7 +51,7 @@ class Surroundings:
     inherited: Mapping[str, str] = field(repr=False)
 
 
-def command_of(group: ConsumerGroup, ordinal: int, uid: str, revision: str, around: Surroundings) -> Command:
+def command_of(group: ConsumerGroup, ordinal: int, uid: str, revision: str, around: MemberFiles) -> MemberCommand:
     """The process of one pod. BackendError says what of the manifest cannot be had on this machine."""
     certificate = "tls.crt" in _certificates(group, around)
     try:
@@ -82,7 +82,7 @@ def command_of(group: ConsumerGroup, ordinal: int, uid: str, revision: str, arou
     expanded = [_expanded(str(part), variables) for part in argv]
     if group.spec.engine.is_ours and expanded[0] == _POD_PROGRAM:
         expanded[:1] = LOCAL_PROGRAM
-    return Command(tuple(expanded), {**inherited, **variables})
+    return MemberCommand(tuple(expanded), {**inherited, **variables})
 
 
 def _with_image(group: ConsumerGroup) -> ConsumerGroup:
@@ -99,7 +99,7 @@ def _with_image(group: ConsumerGroup) -> ConsumerGroup:
 
 
 def _value(
-    variable: Manifest, before: Mapping[str, str], identity: Mapping[str, str], around: Surroundings
+    variable: Manifest, before: Mapping[str, str], identity: Mapping[str, str], around: MemberFiles
 ) -> str | None:
     """A variable's value, as the kubelet finds it; None: it is optional, and there is none."""
     name, source = variable["name"], variable.get("valueFrom")
@@ -135,7 +135,7 @@ def _expanded(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _moved(
-    group: ConsumerGroup, container: Manifest, variables: Mapping[str, str], around: Surroundings
+    group: ConsumerGroup, container: Manifest, variables: Mapping[str, str], around: MemberFiles
 ) -> dict[str, str]:
     """The variables that say where files are, or where to listen, as it is on this machine."""
     moved = {"ROCKETFLEET_SETTINGS": str(around.pod.settings)}
@@ -166,7 +166,7 @@ def _moved(
     return moved
 
 
-def _certificates(group: ConsumerGroup, around: Surroundings) -> Mapping[str, bytes]:
+def _certificates(group: ConsumerGroup, around: MemberFiles) -> Mapping[str, bytes]:
     tls = group.spec.cluster.tls
     if tls is None or not tls.enabled or not tls.secret_name:
         return {}

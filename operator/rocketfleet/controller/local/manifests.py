@@ -14,7 +14,7 @@ from rocketfleet.api.manifest import Name, read_documents
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DesiredObjects:
     """What the files ask for: groups, each with the directory of its file, and what they refer to."""
 
     groups: dict[GroupKey, tuple[ConsumerGroup, Path]] = field(default_factory=dict)
@@ -35,9 +35,9 @@ class ManifestFiles:
         before, self._stamp = self._stamp, stamp
         return stamp != before
 
-    def read(self) -> Wish:
+    def read(self) -> DesiredObjects:
         """All of them. ManifestError says everything that is wrong."""
-        wish, wrong = Wish(), list[str]()
+        wish, wrong = DesiredObjects(), list[str]()
         for path in self._files():
             try:
                 text = path.read_text("utf-8")

@@ -15,11 +15,11 @@ from rocketfleet.api.spec import Engine
 from rocketfleet.base.processes import Identity
 from rocketfleet.control import exit_codes, last_words
 from rocketfleet.control.messages import DrainOutcome
-from rocketfleet.controller.local.command import Command
+from rocketfleet.controller.local.command import MemberCommand
 from rocketfleet.controller.local.files import PodFiles, read_json, write_json
 from rocketfleet.controller.local.process import LocalProcess, describe_exit, start
-from rocketfleet.controller.planning.snapshot import DrainMark, Phase, Pod
-from rocketfleet.controller.reconciling.backend import Seen
+from rocketfleet.controller.planning.snapshot import DrainMark, Pod, PodPhase
+from rocketfleet.controller.reconciling.backend import PodSighting
 from rocketfleet.controller.resources.shared_settings import decode as decode_shared
 from rocketfleet.worker.processes.restarts import Restarts
 
@@ -43,7 +43,7 @@ class LocalMember:
     drain: DrainMark | None = None
     deleting: float | None = None
     process: LocalProcess | None = None
-    phase: Phase = Phase.PENDING
+    phase: PodPhase = PodPhase.PENDING
     ready: bool = False
     ready_since: float | None = None
     probed: float = 0.0
@@ -101,7 +101,7 @@ class LocalMember:
             process = record["process"]
             if process is not None:
                 member.process = LocalProcess(Identity(int(process["pid"]), str(process["began"])))
-                member.phase, member.started = Phase.RUNNING, member.created
+                member.phase, member.started = PodPhase.RUNNING, member.created
         except (KeyError, TypeError, ValueError):
             return None
         return member
@@ -118,7 +118,7 @@ class LocalMember:
 
     # -- its process --------------------------------------------------------------------------------------------------
 
-    def start(self, command: Command, directory: Path, now: float) -> None:
+    def start(self, command: MemberCommand, directory: Path, now: float) -> None:
         """Start it, or start it again."""
         for leftover in (self.files.control, self.files.last_words):
             leftover.unlink(missing_ok=True)
@@ -130,7 +130,7 @@ class LocalMember:
             environment=command.environment,
             note=self.save,
         )
-        self.phase, self.started, self.restart_at = Phase.RUNNING, now, None
+        self.phase, self.started, self.restart_at = PodPhase.RUNNING, now, None
         self.ready, self.ready_since, self.trouble, self.outcome = False, None, None, None
         self.hurried, self.signalled = False, 0.0
 
@@ -147,7 +147,7 @@ class LocalMember:
             self.outcome = words
         drained = words is not None and words.confirmed if code is None else self._has_drained(code)
         if drained:
-            self.phase, self.restart_at, self.trouble = Phase.SUCCEEDED, None, None
+            self.phase, self.restart_at, self.trouble = PodPhase.SUCCEEDED, None, None
             return
         self.trouble = self.failed = self._trouble(code)
         self.save()
@@ -195,14 +195,14 @@ class LocalMember:
     @property
     def control(self) -> str | None:
         """Its control port, once it is open."""
-        if not self.engine.is_ours or self.phase is not Phase.RUNNING or self.trouble is not None:
+        if not self.engine.is_ours or self.phase is not PodPhase.RUNNING or self.trouble is not None:
             return None
         try:
             return self.files.control.read_text().strip() or None
         except OSError:
             return None
 
-    def seen(self) -> Seen:
+    def seen(self) -> PodSighting:
         pod = Pod(
             name=self.name,
             ordinal=self.ordinal,
@@ -220,4 +220,4 @@ class LocalMember:
             engine=self.engine,
             shared=self.shared,
         )
-        return Seen(pod, self.control)
+        return PodSighting(pod, self.control)

@@ -17,17 +17,17 @@ from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.local.backend import LocalBackend
 from rocketfleet.controller.local.command import LOCAL_DEFAULTS
-from rocketfleet.controller.local.manifests import Wish
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.local.manifests import DesiredObjects
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.reconciling.reconcile import Reconciler
 from rocketfleet.controller.reconciling.work_queue import Requeue, WorkQueue
-from rocketfleet.controller.rocketmq.brokers import Brokers
+from rocketfleet.controller.rocketmq.brokers import BrokerClients
 from rocketfleet.lag.collecting.monitor import LagMonitor
 
 _log = logging.getLogger(__name__)
 LAG_SECONDS = 3.0  # between two looks at the lag: few groups, and somebody watches
 # A drain that ran out of time is not among them: whether its offsets are safe, the member's last words tell.
-UNSAFE = frozenset({Reason.OFFSETS_UNSAFE, Reason.DELETION_GAVE_UP})
+UNSAFE = frozenset({EventReason.OFFSETS_UNSAFE, EventReason.DELETION_GAVE_UP})
 
 Tell = Callable[[ConsumerGroup, Event], None]
 
@@ -45,7 +45,7 @@ class LocalRun:
     ) -> None:
         self._tell = tell
         self.backend = LocalBackend(state, tell=self._told)
-        self.brokers = Brokers()
+        self.brokers = BrokerClients()
         if monitor is None:  # an empty one is false
             monitor = LagMonitor(interval=lag_seconds)
         self.watch = LagWatch(monitor, lag_seconds, self.wake, time.time)
@@ -55,7 +55,7 @@ class LocalRun:
         self.queue: WorkQueue[GroupKey] = WorkQueue(self._pass)
         self.backend.woken = self.wake
         self._working: asyncio.Task[None] | None = None
-        self._wish = Wish()
+        self._wish = DesiredObjects()
         self._moved = asyncio.Event()
         self.stopping = False
         self.hurried = False
@@ -84,7 +84,7 @@ class LocalRun:
 
     # -- what is wanted -----------------------------------------------------------------------------------------------
 
-    def apply(self, wish: Wish) -> None:
+    def apply(self, wish: DesiredObjects) -> None:
         """From now on, this. ManifestError, and no change at all, if an object may not be changed like that."""
         wrong = []
         for key, (group, _) in wish.groups.items():
@@ -133,7 +133,7 @@ class LocalRun:
         """The directory of a group's logs."""
         return self.backend.state.group(key).pod(0).log.parent
 
-    def left_over(self, wish: Wish) -> list[GroupKey]:
+    def left_over(self, wish: DesiredObjects) -> list[GroupKey]:
         """Groups that a former run has left here and that are wanted no more."""
         return sorted(self.backend.objects.keys - wish.groups.keys())
 
@@ -167,7 +167,7 @@ class LocalRun:
 
     def _told(self, group: ConsumerGroup, event: Event) -> None:
         self.unsafe = self.unsafe or event.reason in UNSAFE
-        self._timed_out = self._timed_out or event.reason is Reason.DRAIN_TIMED_OUT
+        self._timed_out = self._timed_out or event.reason is EventReason.DRAIN_TIMED_OUT
         self._tell(group, event)
 
 

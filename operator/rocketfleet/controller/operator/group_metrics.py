@@ -32,7 +32,7 @@ COUNTERS: dict[str, tuple[str, Callable[[Counts], int]]] = {
 }
 
 
-class _Families(Collector):
+class _GroupFamilies(Collector):
     def __init__(self, groups: list[tuple[GroupKey, Counts]]) -> None:
         self._groups = groups
 
@@ -70,6 +70,6 @@ def rendered(
 ) -> bytes:
     """The text that Prometheus reads."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(list(groups)))
+    registry.register(_GroupFamilies(list(groups)))
     registry.register(_Conditions(list(conditions)))
     return generate_latest(registry)

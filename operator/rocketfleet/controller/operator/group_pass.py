@@ -19,7 +19,7 @@ from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator.rivals import Rivals
 from rocketfleet.controller.operator.term import Term
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.reporting.status import differs, invalid_status
 
@@ -93,7 +93,7 @@ class GroupPass:
             f"this version of the operator does not know {', '.join(unknown[:MOST_NAMED])}{more}: they are ignored. "
             "Upgrade the operator if they matter"
         )
-        await self._backend.emit(group, Event(Reason.UNKNOWN_FIELDS, sentence, warning=True))
+        await self._backend.emit(group, Event(EventReason.UNKNOWN_FIELDS, sentence, warning=True))
 
     def well(self, key: GroupKey) -> bool:
         """Whether the last pass did all that it wanted to."""
@@ -108,14 +108,14 @@ class GroupPass:
             f"the operator {rival.name} looks after this group too{leaves}: give each operator a class "
             "(spec.operatorClass, --operator-class) or namespaces of its own"
         )
-        await self._backend.emit(group, Event(Reason.RIVAL, text, warning=True))
+        await self._backend.emit(group, Event(EventReason.RIVAL, text, warning=True))
         return rival.leave
 
     async def _say_invalid(self, raw: Mapping[str, Any], error: ManifestError) -> None:
         metadata = Metadata.model_validate(raw["metadata"])
         group = ConsumerGroup.model_construct(metadata=metadata)  # only its name is needed here
         sentence = "; ".join(error.problems)
-        await self._backend.emit(group, Event(Reason.INVALID, sentence, warning=True))
+        await self._backend.emit(group, Event(EventReason.INVALID, sentence, warning=True))
         if metadata.deletion_timestamp is not None:
             await self._backend.remove_finalizer_as_it_is(group)
             return

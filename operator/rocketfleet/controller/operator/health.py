@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rocketfleet.base.counting import counted
-from rocketfleet.control.http import Request, Response, text_response
+from rocketfleet.control.http import HttpRequest, Response, text_response
 from rocketfleet.control.server import ControlThread
 
 BEAT = 0.5  # seconds between two notes of the event loop
@@ -20,7 +20,7 @@ WAITED_TOO_LONG = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class OperatorVitals:
     """What the event loop notes of itself. `since_pass`: since a pass over a group ended, or could have begun."""
 
     due: int = 0
@@ -32,7 +32,7 @@ class Vitals:
     stopping: bool = False
 
 
-def problems(vitals: Vitals, since_beat: float) -> list[str]:
+def problems(vitals: OperatorVitals, since_beat: float) -> list[str]:
     """Why the process should be restarted, a sentence each; empty if it is well."""
     found = []
     if since_beat > LOOP_STUCK_SECONDS:
@@ -46,7 +46,7 @@ def problems(vitals: Vitals, since_beat: float) -> list[str]:
     return found
 
 
-def not_ready(vitals: Vitals) -> str | None:
+def not_ready(vitals: OperatorVitals) -> str | None:
     """Why nobody should rely on us yet."""
     if vitals.stopping:
         return "stopping"
@@ -64,10 +64,10 @@ class Health:
         self._metrics = metrics
         self._metrics_type = metrics_type
         self._last_beat = time.monotonic()
-        self.vitals = Vitals()
+        self.vitals = OperatorVitals()
         self._thread = ControlThread(self.answer)
 
-    def beat(self, vitals: Vitals) -> None:
+    def beat(self, vitals: OperatorVitals) -> None:
         """Note how things are, and that the loop runs."""
         self.vitals = vitals
         self._last_beat = time.monotonic()
@@ -79,7 +79,7 @@ class Health:
     def close(self) -> None:
         self._thread.close(0.5)
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, request: HttpRequest) -> Response:
         if request.method not in ("GET", "HEAD"):
             return text_response(405, "only GET")
         if request.path == "/metrics":

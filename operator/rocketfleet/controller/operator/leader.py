@@ -69,7 +69,7 @@ class LeaseStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LeaseRecord:
     """What a Lease says. `version` changes with every write."""
 
     holder: str
@@ -80,37 +80,37 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ObservedLease:
     """A record, and since when we have seen it in this form. No record: there is no Lease yet."""
 
-    record: Record | None
+    record: LeaseRecord | None
     since: float
 
 
-class Step(Enum):
+class LeaseStep(Enum):
     TAKE = "take"
     RENEW = "renew"
     WAIT = "wait"
 
 
-def decide(me: str, sight: Sight, now: float) -> Step:
+def decide(me: str, sight: ObservedLease, now: float) -> LeaseStep:
     """What to do about the Lease as we see it."""
     record = sight.record
     if record is None or not record.holder:
-        return Step.TAKE
+        return LeaseStep.TAKE
     if record.holder == me:
-        return Step.RENEW
-    return Step.TAKE if now >= sight.since + record.duration else Step.WAIT
+        return LeaseStep.RENEW
+    return LeaseStep.TAKE if now >= sight.since + record.duration else LeaseStep.WAIT
 
 
-def see(before: Sight | None, record: Record | None, now: float) -> Sight:
+def see(before: ObservedLease | None, record: LeaseRecord | None, now: float) -> ObservedLease:
     """The new sight; a record that has not changed was seen when it first came."""
     if before is not None and before.record == record:
         return before
-    return Sight(record, now)
+    return ObservedLease(record, now)
 
 
-def record_of(lease: Mapping[str, Any] | None) -> Record | None:
+def record_of(lease: Mapping[str, Any] | None) -> LeaseRecord | None:
     """Read a Lease. A duration that makes no sense is taken for ours."""
     if lease is None:
         return None
@@ -118,7 +118,7 @@ def record_of(lease: Mapping[str, Any] | None) -> Record | None:
     duration = spec.get("leaseDurationSeconds")
     if not isinstance(duration, int) or not 0 < duration <= LONGEST_LEASE:
         duration = LEASE
-    return Record(
+    return LeaseRecord(
         holder=str(spec.get("holderIdentity") or ""),
         duration=float(duration),
         version=str(metadata.get("resourceVersion") or ""),
@@ -127,7 +127,7 @@ def record_of(lease: Mapping[str, Any] | None) -> Record | None:
     )
 
 
-def lease_spec(record: Record, wall: float) -> dict[str, Any]:
+def lease_spec(record: LeaseRecord, wall: float) -> dict[str, Any]:
     """The Lease's spec for a record, written at this time of day."""
     return {
         "holderIdentity": record.holder,
@@ -157,7 +157,7 @@ class Leadership:
         self._wall = wall
         self._clock = clock
         self._changed = changed
-        self._sight: Sight | None = None
+        self._sight: ObservedLease | None = None
         self._held_until: float | None = None  # by our own reckoning; None: we do not hold it
         self._told = False
 
@@ -218,20 +218,20 @@ class Leadership:
         now = self._clock()
         self._sight = see(self._sight, found, now)
         step = decide(self.identity, self._sight, now)
-        if step is Step.WAIT:
+        if step is LeaseStep.WAIT:
             self._held_until = None
             return
         if found is None or found.holder != self.identity:
             transitions = 0 if found is None else found.transitions + 1
             version = "" if found is None else found.version
-            found = Record(self.identity, self._times.duration, version, micro_time(self._wall()), transitions)
+            found = LeaseRecord(self.identity, self._times.duration, version, micro_time(self._wall()), transitions)
         await self._write(found, timeout)
 
-    async def _write(self, record: Record, timeout: float) -> None:
+    async def _write(self, record: LeaseRecord, timeout: float) -> None:
         began = self._clock()
         wanted = {"spec": lease_spec(replace(record, duration=self._times.duration), self._wall())}
         written = record_of(await self._store.write(wanted, record.version or None, timeout))
-        self._sight = Sight(written, self._clock())
+        self._sight = ObservedLease(written, self._clock())
         if written is not None and written.holder == self.identity:
             self._held_until = began + self._times.duration
 

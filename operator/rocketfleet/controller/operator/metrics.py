@@ -7,7 +7,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
 from rocketfleet.api.status import LastDrain, LastRebalance
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _PREFIX = "rocketfleet_operator_"
@@ -53,7 +53,7 @@ class Metrics:
         """
         for result in ("ok", "error"):
             self._passes.labels(result)
-        for reason in Reason:
+        for reason in EventReason:
             self._events.labels(reason.value)
         for verified in ("true", "false"):
             self._drain_seconds.labels(verified)

@@ -31,12 +31,12 @@ from rocketfleet.client.variables import POD_NAME_VARIABLE
 from rocketfleet.control.port import shown
 from rocketfleet.controller.kube.api import KubeApi, KubeError
 from rocketfleet.controller.kube.backend import KubeBackend
-from rocketfleet.controller.kube.pace import BURST, QPS, Pace
+from rocketfleet.controller.kube.pace import BURST, QPS, CallRate
 from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator import health as healths
 from rocketfleet.controller.operator.group_pass import GroupPass
 from rocketfleet.controller.operator.handlers import Wakers, make_registry, make_settings
-from rocketfleet.controller.operator.health import Health, Vitals
+from rocketfleet.controller.operator.health import Health, OperatorVitals
 from rocketfleet.controller.operator.leader import Leadership, LeaseTimes
 from rocketfleet.controller.operator.lease import KubeLease
 from rocketfleet.controller.operator.metrics import CONTENT_TYPE, Metrics
@@ -131,7 +131,7 @@ class Operator:
         self.leadership = Leadership(
             lease, options.identity, wall=time.time, changed=lambda _: self._turned.set(), times=options.lease_times
         )
-        pace = Pace(options.api_qps, options.api_burst)
+        pace = CallRate(options.api_qps, options.api_burst)
         self._api = KubeApi(self._client, self.leadership, self.metrics.called, pace)
         self.view = KubeView(self._api, options.namespaces, options.operator_class)
         self._relisted = asyncio.Event()
@@ -176,9 +176,9 @@ class Operator:
         term = self._term
         return self.metrics.render() + (b"" if term is None else term.metrics())
 
-    def _vitals(self) -> Vitals:
+    def _vitals(self) -> OperatorVitals:
         due, oldest = self.queue.waiting()
-        return Vitals(
+        return OperatorVitals(
             due=due,
             oldest_waits=oldest,
             since_pass=self.queue.since_pass(),

@@ -16,7 +16,7 @@ from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.reconciling.reconcile import Reconciler
 from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.resources.pod import Defaults
-from rocketfleet.controller.rocketmq.brokers import Brokers
+from rocketfleet.controller.rocketmq.brokers import BrokerClients
 from rocketfleet.controller.rocketmq.fence import fenced_client
 from rocketfleet.lag.collecting.monitor import INTERVAL, LagMonitor
 from rocketfleet.lag.metrics import LagMetrics
@@ -43,7 +43,7 @@ class Term:
         lag: LagOptions,
         metrics: Metrics,
     ) -> None:
-        self._brokers = Brokers(lambda config: fenced_client(config, backend.guard))
+        self._brokers = BrokerClients(lambda config: fenced_client(config, backend.guard))
         self._history = LagHistory(lag.history) if lag.history.wanted else None
         self._monitor = LagMonitor(interval=lag.interval, keeper=self._history)
         self._lag = LagWatch(self._monitor, lag.interval, wake, time.time)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from rocketfleet.controller.planning.snapshot import Pod
 
 
-class Reason(StrEnum):
+class EventReason(StrEnum):
     """Reasons of events: what people look for in `kubectl describe`."""
 
     CREATED = "PodCreated"
@@ -63,7 +63,7 @@ class Reason(StrEnum):
 class Event:
     """Something to tell people, once."""
 
-    reason: Reason
+    reason: EventReason
     message: str
     warning: bool = False
     pod_uid: str = ""  # the pod that it is about: the same sentence about the next pod of that name is another event

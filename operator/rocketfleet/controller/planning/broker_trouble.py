@@ -9,7 +9,7 @@ from enum import StrEnum
 from rocketfleet.client.errors import NoNameServer, NoPermission, NoRoute, PartialFailure, RocketMQError
 
 
-class Hindrance(StrEnum):
+class BrokerTrouble(StrEnum):
     """The word, in conditions and events."""
 
     UNREACHABLE = "BrokerUnreachable"
@@ -20,20 +20,20 @@ class Hindrance(StrEnum):
     @property
     def answered(self) -> bool:
         """Whether the name servers and brokers are there, and say no."""
-        return self in (Hindrance.TOPIC_NOT_FOUND, Hindrance.NO_PERMISSION)
+        return self in (BrokerTrouble.TOPIC_NOT_FOUND, BrokerTrouble.NO_PERMISSION)
 
 
-def hindrance_of(error: Exception) -> Hindrance:
+def hindrance_of(error: Exception) -> BrokerTrouble:
     """What an error on the way to the brokers means."""
     if isinstance(error, NoRoute):
-        return Hindrance.TOPIC_NOT_FOUND
+        return BrokerTrouble.TOPIC_NOT_FOUND
     if isinstance(error, PartialFailure | NoNameServer):
         errors = list(error.errors.values())
         refused = bool(errors) and all(isinstance(one, NoPermission) for one in errors)
-        return Hindrance.NO_PERMISSION if refused else Hindrance.UNREACHABLE
+        return BrokerTrouble.NO_PERMISSION if refused else BrokerTrouble.UNREACHABLE
     if isinstance(error, NoPermission):
-        return Hindrance.NO_PERMISSION
-    return Hindrance.UNREACHABLE if isinstance(error, RocketMQError | TimeoutError) else Hindrance.CREDENTIALS
+        return BrokerTrouble.NO_PERMISSION
+    return BrokerTrouble.UNREACHABLE if isinstance(error, RocketMQError | TimeoutError) else BrokerTrouble.CREDENTIALS
 
 
 def brokers_lost(known: frozenset[str], registered: frozenset[str]) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.base.counting import counted
-from rocketfleet.controller.planning.actions import Action, DeleteGroup, Emit, Event, Reason, RemoveFinalizer
+from rocketfleet.controller.planning.actions import Action, DeleteGroup, Emit, Event, EventReason, RemoveFinalizer
 from rocketfleet.controller.planning.snapshot import Snapshot
 
 MOST_NAMES = 5
@@ -24,7 +24,7 @@ def finish(group: ConsumerGroup, snapshot: Snapshot, *, late: bool) -> Iterator[
     why = waits_for(group, snapshot)
     own = bool(snapshot.departed or snapshot.lingering)
     if why is not None and not late:
-        yield Emit(Event(Reason.DELETION_WAITS, why, warning=not own))
+        yield Emit(Event(EventReason.DELETION_WAITS, why, warning=not own))
         return
     if group.spec.deletes_group:
         hindrance = _hindrance(snapshot)
@@ -61,7 +61,7 @@ def waits_because(group: ConsumerGroup, why: str) -> str:
 def gave_up(group: ConsumerGroup, why: str) -> Event:
     """The deletion's time is over: the object goes without the group."""
     text = f"the group {group.group_name} stays at the broker: {why}. Delete it by hand"
-    return Event(Reason.DELETION_GAVE_UP, text, warning=True)
+    return Event(EventReason.DELETION_GAVE_UP, text, warning=True)
 
 
 def _hindrance(snapshot: Snapshot) -> str | None:

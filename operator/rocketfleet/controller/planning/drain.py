@@ -16,8 +16,8 @@ from rocketfleet.api.spec import Engine
 from rocketfleet.base.counting import counted
 from rocketfleet.control.budget import Margin
 from rocketfleet.control.messages import DrainOutcome
-from rocketfleet.controller.planning.actions import Action, DeletePod, Emit, Event, Reason, RequestDrain
-from rocketfleet.controller.planning.snapshot import Phase, Pod, Snapshot
+from rocketfleet.controller.planning.actions import Action, DeletePod, Emit, Event, EventReason, RequestDrain
+from rocketfleet.controller.planning.snapshot import Pod, PodPhase, Snapshot
 from rocketfleet.controller.resources.shared_settings import elsewhere
 from rocketfleet.wire.enums import MessageModel
 from rocketfleet.wire.queue import MessageQueue
@@ -47,10 +47,10 @@ def drain_step(group: ConsumerGroup, snapshot: Snapshot, pod: Pod, now: float) -
         yield DeletePod(pod)
         return
     outcome = outcome_of(pod)
-    if pod.phase is Phase.FAILED:  # it holds nothing, and more time would not help it
+    if pod.phase is PodPhase.FAILED:  # it holds nothing, and more time would not help it
         if outcome is None or _behind(snapshot, pod, outcome) != []:
             text = f"{pod.name} failed before it was drained{_why(pod)}. What it had not committed comes again"
-            yield Emit(Event(Reason.OFFSETS_UNSAFE, text, warning=True))
+            yield Emit(Event(EventReason.OFFSETS_UNSAFE, text, warning=True))
         elif outcome.unfinished:
             yield cut_short(group, pod, outcome)
         yield DeletePod(pod)
@@ -62,7 +62,7 @@ def drain_step(group: ConsumerGroup, snapshot: Snapshot, pod: Pod, now: float) -
     if outcome is None:
         if late:
             text = f"{pod.name} has not drained within {drain_limit(group):g} s"
-            yield from _too_late(group, pod, Reason.DRAIN_TIMED_OUT, text)
+            yield from _too_late(group, pod, EventReason.DRAIN_TIMED_OUT, text)
         else:
             yield RequestDrain(pod)
         return
@@ -71,19 +71,19 @@ def drain_step(group: ConsumerGroup, snapshot: Snapshot, pod: Pod, now: float) -
         if outcome.unfinished:
             yield cut_short(group, pod, outcome)
         else:
-            yield Emit(Event(Reason.DRAINED, _drained(group, snapshot, pod, outcome), pod_uid=pod.uid))
+            yield Emit(Event(EventReason.DRAINED, _drained(group, snapshot, pod, outcome), pod_uid=pod.uid))
         yield DeletePod(pod)
     elif late:
         text = f"the offsets of {pod.name} are not safe: {describe_unsafe(unsafe)}"
-        yield from _too_late(group, pod, Reason.OFFSETS_UNSAFE, text)
-    elif not outcome.confirmed and pod.phase is Phase.RUNNING:
+        yield from _too_late(group, pod, EventReason.OFFSETS_UNSAFE, text)
+    elif not outcome.confirmed and pod.phase is PodPhase.RUNNING:
         yield RequestDrain(pod)  # it came back after a drain that was not confirmed
 
 
 def give_up(pod: Pod) -> Iterator[Action]:
     """The object's deletion takes too long: the pod goes as it is."""
     text = f"{pod.name} was not drained in the time that a deletion gets. It is deleted all the same"
-    yield Emit(Event(Reason.DELETION_GAVE_UP, f"{text}; what it had not committed is not safe", warning=True))
+    yield Emit(Event(EventReason.DELETION_GAVE_UP, f"{text}; what it had not committed is not safe", warning=True))
     yield DeletePod(pod)
 
 
@@ -96,12 +96,12 @@ def cut_short(group: ConsumerGroup, pod: Pod, outcome: DrainOutcome) -> Emit:
         why = "It was told to hurry, or is from before shutdown.onTimeout was Wait"
     else:
         why = f"Handlers get {shutdown.drain_timeout_seconds:g} s (shutdown.onTimeout: Proceed)"
-    return Emit(Event(Reason.DRAIN_TIMED_OUT, f"{text}. {why}", warning=True))
+    return Emit(Event(EventReason.DRAIN_TIMED_OUT, f"{text}. {why}", warning=True))
 
 
 def outcome_of(pod: Pod) -> DrainOutcome | None:
     """How its drain ended, as far as that is known."""
-    if pod.outcome is None and pod.phase is Phase.SUCCEEDED:
+    if pod.outcome is None and pod.phase is PodPhase.SUCCEEDED:
         return DrainOutcome(confirmed=True)
     return pod.outcome
 
@@ -147,11 +147,11 @@ def describe_unsafe(unsafe: list[str] | None) -> str:
     return "; ".join(unsafe[:5]) + ("; …" if len(unsafe) > 5 else "")
 
 
-def _too_late(group: ConsumerGroup, pod: Pod, reason: Reason, what: str) -> Iterator[Action]:
+def _too_late(group: ConsumerGroup, pod: Pod, reason: EventReason, what: str) -> Iterator[Action]:
     if group.spec.shutdown.on_timeout is OnTimeout.WAIT:
         advice = "It is kept (shutdown.onTimeout: Wait): delete the pod, with a short --grace-period, to go on"
         yield Emit(Event(reason, f"{what}. {advice}", warning=True))
-        if pod.phase is Phase.RUNNING and (pod.outcome is None or not pod.outcome.confirmed):
+        if pod.phase is PodPhase.RUNNING and (pod.outcome is None or not pod.outcome.confirmed):
             yield RequestDrain(pod)
         return
     yield Emit(Event(reason, f"{what}. It is deleted all the same (shutdown.onTimeout: Proceed)", warning=True))

@@ -29,10 +29,10 @@ from collections.abc import Iterator
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.controller.planning import actions as act
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.planning.deletion import finish
 from rocketfleet.controller.planning.drain import cut_short, deletion_late, drain_step, give_up
-from rocketfleet.controller.planning.snapshot import Evictions, Phase, Pod, Snapshot
+from rocketfleet.controller.planning.snapshot import Evictions, Pod, PodPhase, Snapshot
 from rocketfleet.controller.planning.stuck import remove_stuck
 from rocketfleet.controller.planning.update import replace_outdated, shuts_out, wanted_now
 from rocketfleet.controller.planning.wanted import desired_replicas, kept_through_evictions, shares_queues
@@ -56,7 +56,7 @@ def _plan(group: ConsumerGroup, snapshot: Snapshot, now: float) -> Iterator[act.
     taken = snapshot.taken_by is not None
     runs = not deleting and not group.spec.suspend and not taken
     if taken and not deleting:
-        yield act.Emit(Event(Reason.TAKEN, taken_text(group, snapshot), warning=True))
+        yield act.Emit(Event(EventReason.TAKEN, taken_text(group, snapshot), warning=True))
     if not snapshot.finalizer:
         if not deleting and (snapshot.pods or not taken):
             yield act.AddFinalizer()
@@ -108,12 +108,12 @@ def _remove_what_is_over(group: ConsumerGroup, pod: Pod, wanted: bool, waits: bo
         yield from remove_stuck(group, pod, now)
     elif pod.drain is not None:
         return  # drain_step sees to it
-    elif pod.phase is Phase.SUCCEEDED:
-        yield act.Emit(Event(Reason.REPLACED, f"{pod.name} drained and ended by itself{instead}", pod_uid=pod.uid))
+    elif pod.phase is PodPhase.SUCCEEDED:
+        yield act.Emit(Event(EventReason.REPLACED, f"{pod.name} drained and ended by itself{instead}", pod_uid=pod.uid))
         yield act.DeletePod(pod)
-    elif pod.phase is Phase.FAILED and (not waits or now >= pod.created + failed_pause(pod.failures)):
+    elif pod.phase is PodPhase.FAILED and (not waits or now >= pod.created + failed_pause(pod.failures)):
         why = f": {pod.trouble}" if pod.trouble else ""
-        yield act.Emit(Event(Reason.REPLACED, f"{pod.name} failed{why}{instead}", warning=True, pod_uid=pod.uid))
+        yield act.Emit(Event(EventReason.REPLACED, f"{pod.name} failed{why}{instead}", warning=True, pod_uid=pod.uid))
         yield act.DeletePod(pod)
 
 
@@ -175,6 +175,6 @@ def _note_shared(snapshot: Snapshot) -> Iterator[act.Action]:
 def _tell(group: ConsumerGroup, snapshot: Snapshot) -> Iterator[act.Action]:
     if group.spec.engine is not Engine.WORKER or not shares_queues(group):
         return  # Java's members hear of each other from the broker
-    able = tuple(pod for pod in snapshot.pods if pod.phase is Phase.RUNNING and not pod.leaving and not pod.idle)
+    able = tuple(pod for pod in snapshot.pods if pod.phase is PodPhase.RUNNING and not pod.leaving and not pod.idle)
     if able and frozenset(pod.uid for pod in able) != snapshot.told:
         yield act.TellMembers(able)

@@ -115,7 +115,7 @@ def lack_of(group: ConsumerGroup, found: Found, taken: Collection[str] = ()) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GroupBroker:
     """A broker of the group as it is now. What it said while any of this was otherwise does not count."""
 
     address: str | None  # of its master; None: it has none now
@@ -124,10 +124,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class BrokerFindings:
     """What a broker was found to have."""
 
-    place: Place
+    place: GroupBroker
     wanted: str  # `preparation_of` the group at that time
     again: float  # when to look again, whatever happens
     lacks: bool | None = None  # None: it did not answer
@@ -141,7 +141,7 @@ class Preparation:
     """
 
     source: object = None
-    looks: dict[str, Look] = field(default_factory=dict)
+    looks: dict[str, BrokerFindings] = field(default_factory=dict)
 
     def asked_with(self, source: object) -> None:
         """Forget everything if it comes from elsewhere."""
@@ -151,7 +151,7 @@ class Preparation:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PreparationState:
     """How far the group is prepared."""
 
     prepared: bool | None = None  # pods can come; None: no broker could be asked
@@ -159,11 +159,11 @@ class Standing:
 
 
 def due(
-    looks: Mapping[str, Look], places: Mapping[str, Place], wanted: str, now: float, *, nobody: bool
+    looks: Mapping[str, BrokerFindings], places: Mapping[str, GroupBroker], wanted: str, now: float, *, nobody: bool
 ) -> frozenset[str]:
     """The brokers to look at now. `nobody`: the group has no members, so nothing is left to them any longer."""
 
-    def is_due(broker: str, place: Place) -> bool:
+    def is_due(broker: str, place: GroupBroker) -> bool:
         look = looks.get(broker)
         if look is None or look.place != place or look.wanted != wanted or now >= look.again:
             return True
@@ -177,7 +177,7 @@ def next_look(now: float, *, answered: bool, random: Callable[[], float]) -> flo
     return now + READ_AGAIN * (0.8 + 0.4 * random()) if answered else now + ASK_AGAIN
 
 
-def standing_of(looks: Mapping[str, Look], places: Collection[str], wanted: str) -> Standing:
+def standing_of(looks: Mapping[str, BrokerFindings], places: Collection[str], wanted: str) -> PreparationState:
     """The sum of it. Pods can come when one broker has everything: all that answer are prepared at once, so the others
     came later, or it failed there. A pod that is missing must not wait for them: what they lack, members can do without
     or find at the other brokers.
@@ -188,4 +188,4 @@ def standing_of(looks: Mapping[str, Look], places: Collection[str], wanted: str)
         if broker in places and look.wanted == wanted and look.lacks is not None
     }
     lacking = frozenset(broker for broker, lacks in answers.items() if lacks)
-    return Standing(len(lacking) < len(answers) if answers else None, lacking)
+    return PreparationState(len(lacking) < len(answers) if answers else None, lacking)

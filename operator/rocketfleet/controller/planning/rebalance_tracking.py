@@ -16,7 +16,7 @@ Owners = Mapping[MessageQueue, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SharingSeen:
     """What one look found out. Members is None where the brokers did not say."""
 
     members: frozenset[str] | None
@@ -45,7 +45,7 @@ class Tracking:
     reason: str = ""
 
 
-def track(before: Tracking, seen: Seen, now: float) -> tuple[Tracking, Rebalanced | None]:
+def track(before: Tracking, seen: SharingSeen, now: float) -> tuple[Tracking, Rebalanced | None]:
     """The state after this look, and the rebalance that it has seen completed."""
     if seen.members is None:
         return before, None  # nothing was seen
@@ -69,12 +69,12 @@ def track(before: Tracking, seen: Seen, now: float) -> tuple[Tracking, Rebalance
     return _rest(seen), Rebalanced(reason, moved, now - since)
 
 
-def _rest(seen: Seen) -> Tracking:
+def _rest(seen: SharingSeen) -> Tracking:
     assert seen.members is not None
     return Tracking(seen.members, _only(seen), known=True)
 
 
-def _only(seen: Seen) -> Owners:
+def _only(seen: SharingSeen) -> Owners:
     return {queue: them for queue, them in seen.owners.items() if len(them) == 1}
 
 

@@ -12,11 +12,11 @@ from enum import Enum, StrEnum
 
 from rocketfleet.api.spec import Engine
 from rocketfleet.control.messages import DrainOutcome
-from rocketfleet.controller.planning.broker_trouble import Hindrance
+from rocketfleet.controller.planning.broker_trouble import BrokerTrouble
 from rocketfleet.wire.queue import MessageQueue
 
 
-class Phase(StrEnum):
+class PodPhase(StrEnum):
     """Kubernetes' phases. Under restartPolicy OnFailure, SUCCEEDED is a worker that drained and ended."""
 
     PENDING = "Pending"
@@ -67,7 +67,7 @@ class Pod:
     uid: str
     revision: str
     created: float
-    phase: Phase = Phase.PENDING
+    phase: PodPhase = PodPhase.PENDING
     ready: bool = False
     ready_since: float | None = None
     deleting: float | None = None  # when its grace period is over, once its deletion was asked for
@@ -97,12 +97,12 @@ class Pod:
 
     @property
     def ended(self) -> bool:
-        return self.phase in (Phase.SUCCEEDED, Phase.FAILED)
+        return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
     @property
     def idle(self) -> bool:
         """Whether it does not run yet, or not now: it holds no queue, and there is nothing in it to drain."""
-        return self.phase is Phase.PENDING or (self.trouble is not None and not self.ready and not self.ended)
+        return self.phase is PodPhase.PENDING or (self.trouble is not None and not self.ready and not self.ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Snapshot:
     objects: bool = False  # what pods need beside them (a Secret) is there, as this spec wants it
     budget: int | Evictions | None = Evictions.NONE  # as many pods as evictions leave; None: no budget of ours says so
     reachable: bool | None = None  # the brokers: whether all of them could be asked
-    hindrance: Hindrance | None = None  # why not
+    hindrance: BrokerTrouble | None = None  # why not
     allowed: bool = True  # whether we may connect to them at all
     queues: frozenset[MessageQueue] | None = None  # of the subscribed topics
     members: frozenset[str] | None = None  # client ids at the brokers

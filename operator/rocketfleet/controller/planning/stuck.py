@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.consumer.settings import Handover
-from rocketfleet.controller.planning.actions import Action, DeletePod, Emit, Event, Reason
+from rocketfleet.controller.planning.actions import Action, DeletePod, Emit, Event, EventReason
 from rocketfleet.controller.planning.snapshot import NodeState, Pod
 from rocketfleet.controller.resources.pod import grace_of
 from rocketfleet.controller.resources.shared_settings import HANDOVER
@@ -39,7 +39,7 @@ def remove_stuck(group: ConsumerGroup, pod: Pod, now: float) -> Iterator[Action]
         return
     forced = nothing_runs or (pod.node_state is NodeState.SILENT and takes_locks(group, pod))
     text = f"{pod.name} should have ended long ago. {_about(group, pod)}"
-    yield Emit(Event(Reason.STUCK, text, warning=True))
+    yield Emit(Event(EventReason.STUCK, text, warning=True))
     if forced:
         yield DeletePod(pod, force=True)
 

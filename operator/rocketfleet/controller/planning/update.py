@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine, UpdateType
-from rocketfleet.controller.planning.actions import Action, Emit, Event, MarkDrain, Reason
+from rocketfleet.controller.planning.actions import Action, Emit, Event, EventReason, MarkDrain
 from rocketfleet.controller.planning.snapshot import Pod, Snapshot
 from rocketfleet.controller.planning.wanted import balanced, surges, wanted_ordinals
 from rocketfleet.controller.resources.shared_settings import differing
@@ -46,13 +46,13 @@ def replace_outdated(group: ConsumerGroup, snapshot: Snapshot, wanted: frozenset
     """Mark the pods of an old revision that go now, and tell people what kind of an update it is."""
     mixed = mixed_aspects(snapshot)
     if mixed and group.spec.update.type is UpdateType.ROLLING:
-        yield Emit(Event(Reason.MIXED, _side_by_side(mixed), warning=True))
+        yield Emit(Event(EventReason.MIXED, _side_by_side(mixed), warning=True))
     recreated = [pod for pod in _outdated(snapshot) if pod.ordinal in wanted and shuts_out(group, snapshot, pod)]
     if recreated:
         if snapshot.reachable is False or not snapshot.may_roll:
             recreated = [pod for pod in recreated if pod.idle]
         else:
-            yield Emit(Event(Reason.RECREATING, f"{why_recreated(group, snapshot)}. {_ALL_FIRST}"))
+            yield Emit(Event(EventReason.RECREATING, f"{why_recreated(group, snapshot)}. {_ALL_FIRST}"))
         for pod in recreated:
             yield MarkDrain(pod, f"recreate: {why_recreated(group, snapshot)}")
         return

@@ -20,8 +20,8 @@ from rocketfleet.client.errors import RocketMQError
 from rocketfleet.control.budget import Margin
 from rocketfleet.control.http_call import CallFailed
 from rocketfleet.controller.planning import actions as act
-from rocketfleet.controller.planning.actions import Event, Reason
-from rocketfleet.controller.planning.broker_trouble import Hindrance, hindrance_of
+from rocketfleet.controller.planning.actions import Event, EventReason
+from rocketfleet.controller.planning.broker_trouble import BrokerTrouble, hindrance_of
 from rocketfleet.controller.planning.deletion import gave_up, waits_because
 from rocketfleet.controller.planning.drain import outcome_of, read_back, unsafe_offsets
 from rocketfleet.controller.planning.snapshot import DrainMark, Pod
@@ -97,7 +97,7 @@ class Applier:
                 taken.append(f"{what}: {error}")
                 return taken[-1]
             except (BackendError, RocketMQError) as error:
-                applied.refused = applied.refused or hindrance_of(error) is Hindrance.NO_PERMISSION
+                applied.refused = applied.refused or hindrance_of(error) is BrokerTrouble.NO_PERMISSION
                 return f"{what}: {stable(str(error))}"
             return None
 
@@ -129,10 +129,10 @@ class Applier:
                 await self._prepare(group, _access(observation), applied)
             case act.CreatePod(ordinal):
                 uid = await self._backend.create_pod(group, ordinal, observation.snapshot.revision)
-                await self._tell_people(group, Reason.CREATED, f"{group.metadata.name}-{ordinal} is created", uid)
+                await self._tell_people(group, EventReason.CREATED, f"{group.metadata.name}-{ordinal} is created", uid)
             case act.MarkDrain(pod, reason):
                 await self._backend.mark_drain(group, pod, DrainMark(self._clock(), reason))
-                await self._tell_people(group, Reason.DRAINING, f"{pod.name} drains: {reason}", pod.uid)
+                await self._tell_people(group, EventReason.DRAINING, f"{pod.name} drains: {reason}", pod.uid)
             case act.NoteShared(pod, shared):
                 await self._backend.note_shared(group, pod, shared)
             case act.RequestDrain(pod):
@@ -148,7 +148,7 @@ class Applier:
             case act.Emit(event):
                 await self._backend.emit(group, event)
 
-    async def _tell_people(self, group: ConsumerGroup, reason: Reason, message: str, pod_uid: str = "") -> None:
+    async def _tell_people(self, group: ConsumerGroup, reason: EventReason, message: str, pod_uid: str = "") -> None:
         await self._backend.emit(group, Event(reason, message, pod_uid=pod_uid))
 
     # -- at the brokers -----------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Applier:
             text = f"group {group.group_name} is prepared{where}; {written}"
             if done.away:
                 text += f". {', '.join(done.away)} did not answer: prepared when back"
-            await self._tell_people(group, Reason.PREPARED, text)
+            await self._tell_people(group, EventReason.PREPARED, text)
 
     async def _limit_evictions(self, group: ConsumerGroup, keep: int, applied: Applied) -> None:
         """Nobody waits for it, and a group is as ready without: what stands in the way is told, and tried again."""
@@ -170,14 +170,14 @@ class Applier:
             await self._backend.limit_evictions(group, keep)
         except BackendError as error:
             applied.evictions_unlimited = True
-            await self._backend.emit(group, Event(Reason.EVICTIONS, stable(str(error)), warning=True))
+            await self._backend.emit(group, Event(EventReason.EVICTIONS, stable(str(error)), warning=True))
 
     async def _delete_group(self, group: ConsumerGroup, action: act.DeleteGroup, access: GroupAccess) -> None:
         async def confirm(left: Leftovers) -> None:
             await self._backend.confirm_deletion(group)
             loses = action.topics_too and bool(left.retries or left.dead_letters)
             text = removal(group.group_name, left, topics_too=action.topics_too)
-            await self._backend.emit(group, Event(Reason.GROUP_REMOVED, text, warning=loses))
+            await self._backend.emit(group, Event(EventReason.GROUP_REMOVED, text, warning=loses))
 
         try:
             async with asyncio.timeout(REMOVAL_SECONDS):
@@ -188,7 +188,7 @@ class Applier:
                 await self._backend.emit(group, gave_up(group, why))
                 return
             if not isinstance(error, ObjectChanged):
-                waits = Event(Reason.DELETION_WAITS, waits_because(group, why), warning=True)
+                waits = Event(EventReason.DELETION_WAITS, waits_because(group, why), warning=True)
                 await self._backend.emit(group, waits)
             raise
 
@@ -199,7 +199,7 @@ class Applier:
         applied.released |= released
         if released:
             names = ", ".join(sorted(released))
-            await self._tell_people(group, Reason.LOCKS_RELEASED, f"released the locks that {names} still held")
+            await self._tell_people(group, EventReason.LOCKS_RELEASED, f"released the locks that {names} still held")
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 

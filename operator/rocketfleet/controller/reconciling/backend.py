@@ -22,7 +22,7 @@ class BackendError(Exception):
 
 
 class ObjectChanged(BackendError):
-    """The object is not what was planned for: the next pass sees it as it is."""
+    """The object is not what was planned for: the next pass sees it is."""
 
 
 class NameTaken(BackendError):
@@ -34,7 +34,7 @@ class NameServerNotAllowed(BackendError):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PodSighting:
     """A pod, and how its members are reached or recognised."""
 
     pod: Pod
@@ -48,7 +48,7 @@ class Seen:
 class Backend(Protocol):
     """One place where groups run."""
 
-    async def look(self, group: ConsumerGroup) -> tuple[Seen, ...]:
+    async def look(self, group: ConsumerGroup) -> tuple[PodSighting, ...]:
         """The group's pods, those on their way out included. From a cache that a watch keeps: it costs nothing."""
         ...
 

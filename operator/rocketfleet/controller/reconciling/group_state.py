@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rocketfleet.api.status import ConsumerGroupStatus, LastDrain, LastRebalance
 from rocketfleet.control.messages import DrainOutcome
 from rocketfleet.controller.lag.lag_watch import LagState
-from rocketfleet.controller.planning.broker_trouble import Hindrance
+from rocketfleet.controller.planning.broker_trouble import BrokerTrouble
 from rocketfleet.controller.planning.preparation import Preparation
 from rocketfleet.controller.planning.rebalance_tracking import Tracking
 from rocketfleet.controller.planning.snapshot import Ownership, Pod
@@ -133,7 +133,7 @@ class Reported:
     """What people were told, so that it is told once. The reconciler writes it."""
 
     code_missing: str | None = None
-    hindrance: Hindrance | None = None
+    hindrance: BrokerTrouble | None = None
     limited: tuple[int, int] | None = None  # by queues, to how many of how many pods
     disagreement: str | None = None  # about subscriptions
     last_rebalance: LastRebalance | None = None

@@ -22,16 +22,16 @@ from rocketfleet.control.budget import Margin
 from rocketfleet.control.http_call import CallFailed, Credential
 from rocketfleet.control.messages import Assignment
 from rocketfleet.control.proof import Proof
-from rocketfleet.controller.planning.broker_trouble import Hindrance, brokers_lost, hindrance_of
+from rocketfleet.controller.planning.broker_trouble import BrokerTrouble, brokers_lost, hindrance_of
 from rocketfleet.controller.planning.claims import claim_of_group, holder
 from rocketfleet.controller.planning.drain import outcome_of
 from rocketfleet.controller.planning.joining import Candidate, with_members
-from rocketfleet.controller.planning.preparation import Standing, preparation_of
+from rocketfleet.controller.planning.preparation import PreparationState, preparation_of
 from rocketfleet.controller.planning.rebalance_tracking import Tracking
-from rocketfleet.controller.planning.snapshot import Ownership, Phase, Pod, Snapshot, Subscribed
+from rocketfleet.controller.planning.snapshot import Ownership, Pod, PodPhase, Snapshot, Subscribed
 from rocketfleet.controller.planning.stuck import over_at
 from rocketfleet.controller.planning.wanted import shares_queues
-from rocketfleet.controller.reconciling.backend import Backend, BackendError, NameServerNotAllowed, Seen
+from rocketfleet.controller.reconciling.backend import Backend, BackendError, NameServerNotAllowed, PodSighting
 from rocketfleet.controller.reconciling.group_state import Applied, Asked, Filters, GroupState, Observed, Tracked
 from rocketfleet.controller.reconciling.sightings import OBJECT
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
@@ -76,7 +76,7 @@ class _AtBrokers:
 
     access: GroupAccess | None = None
     reachable: bool | None = False
-    hindrance: Hindrance | None = None
+    hindrance: BrokerTrouble | None = None
     allowed: bool = True
     trouble: str | None = None
     queues: frozenset[MessageQueue] | None = None
@@ -226,15 +226,15 @@ class Observer:
         except TimeoutError as error:
             # A RequestTimeout is one too, and says more.
             found.trouble = stable(str(error)) or f"the brokers did not answer within {BROKER_SECONDS:g} s"
-            found.hindrance = Hindrance.UNREACHABLE
+            found.hindrance = BrokerTrouble.UNREACHABLE
         except NameServerNotAllowed as error:
             found.allowed, found.trouble = False, str(error)
         except (RocketMQError, BackendError) as error:
             found.trouble, found.hindrance = stable(str(error)), hindrance_of(error)
-        if found.hindrance is Hindrance.TOPIC_NOT_FOUND and found.access is not None:
+        if found.hindrance is BrokerTrouble.TOPIC_NOT_FOUND and found.access is not None:
             lost = brokers_lost(noted.brokers, await self._registered(found.access))
             if lost is not None:
-                found.trouble, found.hindrance = lost, Hindrance.UNREACHABLE
+                found.trouble, found.hindrance = lost, BrokerTrouble.UNREACHABLE
         return found
 
     async def _registered(self, access: GroupAccess) -> frozenset[str]:
@@ -276,23 +276,25 @@ class Observer:
             except CallFailed:
                 return pod.uid, None
 
-        able = (pod for pod in pods if pod.phase is Phase.RUNNING and _is_ours(group, pod))
+        able = (pod for pod in pods if pod.phase is PodPhase.RUNNING and _is_ours(group, pod))
         asked = (one(pod) for pod in able if pod.uid in controls)
         return {uid: answer for uid, answer in await asyncio.gather(*asked) if answer is not None}
 
-    async def _standing(self, group: ConsumerGroup, noted: Observed, at_brokers: _AtBrokers, now: float) -> Standing:
+    async def _standing(
+        self, group: ConsumerGroup, noted: Observed, at_brokers: _AtBrokers, now: float
+    ) -> PreparationState:
         """What a group that runs, or is about to, has at its brokers. One of them that is away leaves the others."""
         if at_brokers.access is None or at_brokers.queues is None or group.spec.suspend:
-            return Standing()
+            return PreparationState()
         if group.metadata.deletion_timestamp is not None:
-            return Standing()
+            return PreparationState()
         members = at_brokers.members
         nobody = members is not None and members.error is None and not members.ids
         try:
             async with asyncio.timeout(BROKER_SECONDS):
                 return await at_brokers.access.standing(noted.preparation, now, nobody=nobody)
         except (RocketMQError, TimeoutError):
-            return Standing()
+            return PreparationState()
 
     async def _ownership(
         self,
@@ -362,7 +364,7 @@ class Observer:
 # -- single facts -----------------------------------------------------------------------------------------------------
 
 
-def _pod(group: ConsumerGroup, seen: Seen, noted: Observed, applied: Applied, now: float, wall: float) -> Pod:
+def _pod(group: ConsumerGroup, seen: PodSighting, noted: Observed, applied: Applied, now: float, wall: float) -> Pod:
     """The pod by our own clock, with what we know of it that the backend does not show, or not yet."""
     pod = noted.sightings.pod(seen.pod, now, wall)
     outcome = applied.outcomes.get(pod.uid) or pod.outcome
@@ -380,7 +382,7 @@ def _failures_before(noted: Observed, pod: Pod, now: float) -> int:
     count, last, revision = noted.failed.get(pod.ordinal, (0, "", pod.revision))
     if revision != pod.revision:
         count = 0
-    if pod.phase is Phase.FAILED:
+    if pod.phase is PodPhase.FAILED:
         if pod.uid != last:
             count += 1
             noted.failed[pod.ordinal] = (count, pod.uid, pod.revision)
@@ -414,7 +416,7 @@ def _identified(
     group: ConsumerGroup,
     pods: tuple[Pod, ...],
     assignments: Mapping[str, Assignment],
-    seen: tuple[Seen, ...],
+    seen: tuple[PodSighting, ...],
     members: Members | None,
     noted: Observed,
     now: float,
@@ -512,7 +514,7 @@ def _progress(assignments: Iterable[Assignment]) -> SparkProgress | None:
     return None if told is None else SparkProgress.model_validate(told.to_json())
 
 
-def _prepared(group: ConsumerGroup, noted: Observed, standing: Standing) -> bool:
+def _prepared(group: ConsumerGroup, noted: Observed, standing: PreparationState) -> bool:
     """Whether pods can come, by what the brokers say; where none can be asked, by what they said last."""
     wanted = preparation_of(group)
     if standing.prepared is None:

@@ -24,7 +24,7 @@ from rocketfleet.base.counting import counted
 from rocketfleet.base.timestamps import timestamp
 from rocketfleet.controller.lag.lag_watch import LagView, LagWatch, lag_state_of
 from rocketfleet.controller.planning import rebalance_tracking
-from rocketfleet.controller.planning.actions import Action, Emit, Event, Reason, RequestDrain, TellMembers
+from rocketfleet.controller.planning.actions import Action, Emit, Event, EventReason, RequestDrain, TellMembers
 from rocketfleet.controller.planning.plan import plan
 from rocketfleet.controller.planning.snapshot import Snapshot
 from rocketfleet.controller.planning.wanted import (
@@ -194,7 +194,7 @@ class Reconciler:
         if shares_queues(group):
             owners = {} if snapshot.ownership is None else snapshot.ownership.owners
             queues = snapshot.queues or frozenset()
-            seen = rebalance_tracking.Seen(
+            seen = rebalance_tracking.SharingSeen(
                 snapshot.members,
                 {queue: them for queue, them in owners.items() if queue in queues},
                 balanced=whole,
@@ -204,21 +204,21 @@ class Reconciler:
             if done is not None:
                 events.append(self._rebalanced(group, state, done))
         if snapshot.code_missing is not None and state.reported.code_missing is None:
-            events.append(Event(Reason.CONFIG_MAP_MISSING, snapshot.code_missing, warning=True))
+            events.append(Event(EventReason.CONFIG_MAP_MISSING, snapshot.code_missing, warning=True))
         state.reported.code_missing = snapshot.code_missing
         hindrance = snapshot.hindrance
         if hindrance is not None and hindrance is not state.reported.hindrance:
-            events.append(Event(Reason(hindrance.value), observation.trouble or "no broker answers", warning=True))
+            events.append(Event(EventReason(hindrance.value), observation.trouble or "no broker answers", warning=True))
         state.reported.hindrance = hindrance
         if snapshot.queues is not None:
             limited = limited_by_queues(group, snapshot)
             if limited is not None and limited != state.reported.limited:
-                events.append(Event(Reason.LIMITED_BY_QUEUES, limited_text(*limited)))
+                events.append(Event(EventReason.LIMITED_BY_QUEUES, limited_text(*limited)))
             state.reported.limited = limited
         consistent = subscriptions_verdict(group, snapshot)
         differ = consistent.message if consistent.reason == MEMBERS_DIFFER else None
         if differ is not None and differ != state.reported.disagreement:
-            events.append(Event(Reason.SUBSCRIPTIONS_DIFFER, differ, warning=True))
+            events.append(Event(EventReason.SUBSCRIPTIONS_DIFFER, differ, warning=True))
         if consistent.status is not Truth.UNKNOWN:
             state.reported.disagreement = differ
         return events
@@ -235,7 +235,7 @@ class Reconciler:
         self._told_rebalanced(state.reported.last_rebalance)
         text = f"{done.reason}: each queue has one owner after {done.seconds:.1f} s"
         text += "" if done.moved is None else f", {counted(done.moved, 'queue')} moved"
-        return Event(Reason.REBALANCED, text)
+        return Event(EventReason.REBALANCED, text)
 
     async def _show(
         self,
@@ -251,7 +251,7 @@ class Reconciler:
         before = state.reported.status or group.status or ConsumerGroupStatus()
         if group.status is not None and group.status.operator not in (None, operator):
             before = group.status  # another has written it since
-        known = statuses.Memory(
+        known = statuses.StatusInputs(
             prepared=state.observed.prepared,
             code=state.observed.code,
             last_rebalance=state.reported.last_rebalance,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from rocketfleet.control.http_call import CallFailed, Credential, call
-from rocketfleet.control.messages import Assignment, DrainOutcome, DrainReport, MessageError
+from rocketfleet.control.messages import Assignment, ControlMessageError, DrainOutcome, DrainReport
 from rocketfleet.control.proof import Proof
 
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class WorkerCalls:
         answer = await self._ask(address, "GET", "/assignment", token, limit)
         try:
             return Assignment.from_json(answer)
-        except MessageError as error:
+        except ControlMessageError as error:
             raise CallFailed(f"/assignment of {address} is not what a worker answers: {error}") from error
 
     async def rebalance(self, address: str, token: Credential, limit: float = POD_REBALANCE_SECONDS) -> None:
@@ -50,7 +50,7 @@ class WorkerCalls:
         answer = await self._ask(address, "POST", "/drain", token, limit)
         try:
             return DrainReport.from_json(answer).outcome
-        except MessageError as error:
+        except ControlMessageError as error:
             raise CallFailed(f"/drain of {address} is not what a worker answers: {error}") from error
 
     async def ready(self, address: str, limit: float = POD_ANSWER_SECONDS) -> bool:

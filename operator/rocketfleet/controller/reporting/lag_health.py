@@ -5,45 +5,50 @@ from collections.abc import Collection, Mapping
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Lag, Truth
 from rocketfleet.base.timestamps import timestamp
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.planning.snapshot import Ownership
-from rocketfleet.controller.reporting.conditions import Verdict
+from rocketfleet.controller.reporting.conditions import ConditionVerdict
 from rocketfleet.lag.figures import GroupLag
-from rocketfleet.lag.judging.rules import GroupVerdict, State
+from rocketfleet.lag.judging.rules import GroupVerdict, LagFinding
 
 # State → the condition's reason, and the event that tells of it.
-_WORDS: Mapping[State, tuple[str, Reason | None]] = {
-    State.OK: ("Consuming", None),
-    State.UNKNOWN: ("Unknown", None),
-    State.IDLE_MEMBER: ("IdleMember", Reason.IDLE_MEMBER),
-    State.SKEWED: ("Skewed", Reason.LAG_SKEWED),
-    State.GROWING: ("Growing", Reason.LAG_GROWING),
-    State.REWOUND: ("Rewound", Reason.LAG_REWOUND),
-    State.FAILING: ("Failing", Reason.LAG_FAILING),
-    State.STALLED: ("Stalled", Reason.LAG_STALLED),
-    State.STOPPED: ("Stopped", Reason.LAG_STOPPED),
+_WORDS: Mapping[LagFinding, tuple[str, EventReason | None]] = {
+    LagFinding.OK: ("Consuming", None),
+    LagFinding.UNKNOWN: ("Unknown", None),
+    LagFinding.IDLE_MEMBER: ("IdleMember", EventReason.IDLE_MEMBER),
+    LagFinding.SKEWED: ("Skewed", EventReason.LAG_SKEWED),
+    LagFinding.GROWING: ("Growing", EventReason.LAG_GROWING),
+    LagFinding.REWOUND: ("Rewound", EventReason.LAG_REWOUND),
+    LagFinding.FAILING: ("Failing", EventReason.LAG_FAILING),
+    LagFinding.STALLED: ("Stalled", EventReason.LAG_STALLED),
+    LagFinding.STOPPED: ("Stopped", EventReason.LAG_STOPPED),
 }
 _TRUTH = {True: Truth.TRUE, False: Truth.FALSE, None: Truth.UNKNOWN}
 
 
-def lag_verdict(group: ConsumerGroup, state: State | None, sentence: str) -> Verdict:
+def lag_verdict(group: ConsumerGroup, state: LagFinding | None, sentence: str) -> ConditionVerdict:
     """The condition LagHealthy. `sentence` is the one of the moment at which it became so."""
     if group.spec.suspend:
-        return Verdict(
+        return ConditionVerdict(
             Truth.UNKNOWN, "Suspended", "The group is suspended: messages that arrive meanwhile add to the lag."
         )
     if state is None:
-        return Verdict(Truth.UNKNOWN, "NotMeasured", "The lag has not been measured yet.")
-    return Verdict(_TRUTH[state.healthy], _WORDS[state][0], capitalised(sentence))
+        return ConditionVerdict(Truth.UNKNOWN, "NotMeasured", "The lag has not been measured yet.")
+    return ConditionVerdict(_TRUTH[state.healthy], _WORDS[state][0], capitalised(sentence))
 
 
-def remembered(status: ConsumerGroupStatus) -> tuple[State, str] | None:
+def remembered(status: ConsumerGroupStatus) -> tuple[LagFinding, str] | None:
     """The state that a status tells of, with its sentence; None: none, for the group rested, or nobody had looked."""
     state = None if status.lag is None else status.lag.state
     told = next((one for one in status.conditions or () if one.type is ConditionType.LAG_HEALTHY), None)
-    if state is None or state not in State.__members__ or told is None or told.reason != _WORDS[State(state)][0]:
+    if (
+        state is None
+        or state not in LagFinding.__members__
+        or told is None
+        or told.reason != _WORDS[LagFinding(state)][0]
+    ):
         return None
-    return State(state), told.message
+    return LagFinding(state), told.message
 
 
 def capitalised(sentence: str) -> str:
@@ -52,11 +57,11 @@ def capitalised(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence
 
 
-def findings_of(verdict: GroupVerdict) -> dict[State, str]:
+def findings_of(verdict: GroupVerdict) -> dict[LagFinding, str]:
     """What the rules find amiss, the worst first, each with its first sentence. What is not known is no finding."""
-    found: dict[State, str] = {}
+    found: dict[LagFinding, str] = {}
     for one in verdict.verdicts:
-        if one.state not in (State.OK, State.UNKNOWN):
+        if one.state not in (LagFinding.OK, LagFinding.UNKNOWN):
             found.setdefault(one.state, verdict.sentence if one.state is verdict.state else one.sentence)
     return found
 
@@ -67,17 +72,19 @@ def in_words(verdict: GroupVerdict) -> str:
     return verdict.sentence + "".join(f". Besides, {sentence}" for sentence in others)
 
 
-def lag_events(told: Collection[State], findings: Mapping[State, str], sentence: str) -> list[Event]:
+def lag_events(told: Collection[LagFinding], findings: Mapping[LagFinding, str], sentence: str) -> list[Event]:
     """What is new since these were told, and that it is over when nothing is left."""
     new = ((state, words) for state, words in findings.items() if state not in told)
     events = [Event(reason, words, warning=True) for state, words in new if (reason := _WORDS[state][1]) is not None]
     if told and not findings:
         worst = max(told, key=lambda state: state.severity)
-        events.append(Event(Reason.LAG_RECOVERED, f"the lag has recovered (it was {_WORDS[worst][0]}): {sentence}"))
+        events.append(
+            Event(EventReason.LAG_RECOVERED, f"the lag has recovered (it was {_WORDS[worst][0]}): {sentence}")
+        )
     return events
 
 
-def lag_status(figures: GroupLag, state: State | None) -> Lag:
+def lag_status(figures: GroupLag, state: LagFinding | None) -> Lag:
     """The figures as the status has them."""
     return Lag(
         messages=figures.messages,

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from rocketfleet.api.status import ConditionType, Truth
-from rocketfleet.controller.reporting.conditions import Verdict
+from rocketfleet.controller.reporting.conditions import ConditionVerdict
 
 _LATE = frozenset({"DrainTimedOut", "OffsetsUnsafe"})
 
 
-def state_of(verdicts: Mapping[ConditionType, Verdict]) -> str:
+def state_of(verdicts: Mapping[ConditionType, ConditionVerdict]) -> str:
     """Ready, or what is amiss: what keeps it from being ready first, then how it consumes."""
     ready = verdicts[ConditionType.READY]
     if ready.status is not Truth.TRUE or ready.reason == "Suspended":

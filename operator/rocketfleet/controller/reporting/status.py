@@ -24,16 +24,16 @@ from rocketfleet.api.status import (
     Lag,
     LastDrain,
     LastRebalance,
-    Member,
+    MemberStatus,
     Queues,
     Scaling,
     SparkProgress,
     Truth,
 )
 from rocketfleet.base.timestamps import moment_of, timestamp
-from rocketfleet.controller.planning.snapshot import Phase, Pod, Snapshot
+from rocketfleet.controller.planning.snapshot import Pod, PodPhase, Snapshot
 from rocketfleet.controller.planning.wanted import desired_replicas, queues_to_own, replicas_asked_for, shares_queues
-from rocketfleet.controller.reporting.conditions import Verdict, verdicts_of
+from rocketfleet.controller.reporting.conditions import ConditionVerdict, verdicts_of
 from rocketfleet.controller.reporting.state_word import state_of
 from rocketfleet.controller.resources.pod import selector
 
@@ -43,7 +43,7 @@ LAG_SOON = 10.0  # unless it has changed a lot
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class StatusInputs:
     """What the controller knows of a group beside the snapshot."""
 
     prepared: str | None = None  # the hash of what is at the broker
@@ -51,7 +51,7 @@ class Memory:
     last_rebalance: LastRebalance | None = None
     last_drain: LastDrain | None = None
     lag: Lag | None = None
-    lag_health: Verdict | None = None
+    lag_health: ConditionVerdict | None = None
     lag_of_members: Mapping[str, int] = field(default_factory=dict)  # by client id
     scaling: Scaling | None = None
     progress: SparkProgress | None = None
@@ -64,7 +64,7 @@ class Memory:
 def status_of(
     group: ConsumerGroup,
     snapshot: Snapshot,
-    memory: Memory,
+    memory: StatusInputs,
     previous: ConsumerGroupStatus,
     now: float,
     ticks: float | None = None,
@@ -109,8 +109,10 @@ def status_of(
 def invalid_status(generation: int, sentence: str, previous: ConsumerGroupStatus, now: float) -> ConsumerGroupStatus:
     """The status of a manifest that cannot be followed. What runs goes on running, so the rest stays as it was."""
     verdicts = {
-        ConditionType.READY: Verdict(Truth.FALSE, "InvalidSpec", sentence),
-        ConditionType.PROGRESSING: Verdict(Truth.FALSE, "InvalidSpec", "Nothing is changed until the spec is valid."),
+        ConditionType.READY: ConditionVerdict(Truth.FALSE, "InvalidSpec", sentence),
+        ConditionType.PROGRESSING: ConditionVerdict(
+            Truth.FALSE, "InvalidSpec", "Nothing is changed until the spec is valid."
+        ),
     }
     kept = {condition.type: condition for condition in previous.conditions or ()}
     made = {condition.type: condition for condition in _conditions(verdicts, generation, previous, now)}
@@ -177,7 +179,7 @@ def _progress(group: ConsumerGroup, known: SparkProgress | None, previous: Consu
 
 
 def _conditions(
-    verdicts: dict[ConditionType, Verdict], generation: int, previous: ConsumerGroupStatus, now: float
+    verdicts: dict[ConditionType, ConditionVerdict], generation: int, previous: ConsumerGroupStatus, now: float
 ) -> list[Condition]:
     before = {condition.type: condition for condition in previous.conditions or ()}
     conditions = []
@@ -220,7 +222,7 @@ def _queues(group: ConsumerGroup, snapshot: Snapshot, previous: ConsumerGroupSta
     )
 
 
-def _members(snapshot: Snapshot, lags: Mapping[str, int]) -> list[Member]:
+def _members(snapshot: Snapshot, lags: Mapping[str, int]) -> list[MemberStatus]:
     """A line for each pod's members, in the order of ordinals, and then the guests."""
     held: dict[str, int] = {}
     silent: frozenset[str] = frozenset()
@@ -239,29 +241,31 @@ def _members(snapshot: Snapshot, lags: Mapping[str, int]) -> list[Member]:
     for pod in sorted(snapshot.pods, key=lambda pod: (pod.ordinal, pod.name)):
         ours.update(pod.client_ids)
         if not pod.client_ids:
-            members.append(Member(pod=pod.name, state=member_state(pod)))
+            members.append(MemberStatus(pod=pod.name, state=member_state(pod)))
         for client_id in pod.client_ids:
             queues = None if pod.ended else count(client_id)
             lag = None if pod.ended else lags.get(client_id)
-            members.append(Member(pod=pod.name, client_id=client_id, queues=queues, state=member_state(pod), lag=lag))
+            members.append(
+                MemberStatus(pod=pod.name, client_id=client_id, queues=queues, state=member_state(pod), lag=lag)
+            )
     gone = ours | snapshot.departed | snapshot.lingering
     guests = sorted((snapshot.members or frozenset()) - gone)
     return members + [
-        Member(client_id=guest, queues=count(guest), state="Guest", lag=lags.get(guest)) for guest in guests
+        MemberStatus(client_id=guest, queues=count(guest), state="Guest", lag=lags.get(guest)) for guest in guests
     ]
 
 
 def member_state(pod: Pod) -> str:
     """What a pod is doing, in one word."""
-    if pod.phase is Phase.FAILED:
+    if pod.phase is PodPhase.FAILED:
         return "Failed"
-    if pod.phase is Phase.SUCCEEDED:
+    if pod.phase is PodPhase.SUCCEEDED:
         return "Drained"
     if pod.deleting is not None:
         return "Ending"
     if pod.drain is not None:
         return "Draining"
-    if pod.phase is Phase.PENDING:
+    if pod.phase is PodPhase.PENDING:
         return "Pending"
     if pod.ready:
         return "Ready"

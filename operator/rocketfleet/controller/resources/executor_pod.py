@@ -19,7 +19,7 @@ _OF_THE_CONTAINER = ("env", "envFrom")
 
 
 @dataclass(frozen=True, slots=True)
-class OurPart:
+class ExecutorDefaults:
     """What executors get from us, as the driver does."""
 
     image: str
@@ -31,7 +31,7 @@ class OurPart:
     mounts: Iterable[Manifest] = field(default_factory=tuple)
 
 
-def executor_template(ours: OurPart, written: Manifest, consumer: Manifest) -> Manifest:
+def executor_template(ours: ExecutorDefaults, written: Manifest, consumer: Manifest) -> Manifest:
     """The template. `written` is the pod spec of the manifest's template, `consumer` the consuming container in it."""
     spec: Manifest = {"automountServiceAccountToken": False, "enableServiceLinks": False}
     if ours.image_pull_secrets:

@@ -32,7 +32,7 @@ from rocketfleet.client.variables import (
 from rocketfleet.control.budget import Margin
 from rocketfleet.control.identity import CLIENT_ID_VARIABLE, PROCESSES_VARIABLE
 from rocketfleet.controller.resources.code import parts_of
-from rocketfleet.controller.resources.executor_pod import TEMPORARY, OurPart, executor_template
+from rocketfleet.controller.resources.executor_pod import TEMPORARY, ExecutorDefaults, executor_template
 from rocketfleet.controller.resources.metadata import Manifest, labels_of, metadata_of
 from rocketfleet.controller.resources.pod_security import container_security, pod_security, secured
 from rocketfleet.controller.resources.probes import probes
@@ -164,7 +164,7 @@ def _executors(group: ConsumerGroup, defaults: Defaults, client_certificate: boo
     secrets = _secret_files(group, client_certificate)
     code = _code(group)
     read = [{"name": "rocketfleet", "mountPath": _DIRECTORY, "readOnly": True}] if secrets else []
-    ours = OurPart(
+    ours = ExecutorDefaults(
         image=image_of(group, defaults),
         labels=labels_of(group) | {"app.kubernetes.io/component": "executor", EXECUTOR_LABEL: group.metadata.name},
         security=pod_security(written.get("securityContext")),

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocketfleet.api.consumer_group import ConsumerGroup
-from rocketfleet.api.spec import Engine, Subscription
+from rocketfleet.api.spec import Engine, TopicSubscription
 from rocketfleet.wire.enums import ExpressionType
 
 CLUSTER = "cluster"
@@ -66,7 +66,7 @@ def elsewhere(one: Shared | None, other: Shared | None) -> bool:
     return _WORDS[CLUSTER] in differing(one, other)
 
 
-def wanted_of(subscription: Subscription) -> tuple[str, str]:
+def wanted_of(subscription: TopicSubscription) -> tuple[str, str]:
     """What a subscription asks for, as type and expression, however it was written."""
     return canonical(subscription.type.value, subscription.expression)
 

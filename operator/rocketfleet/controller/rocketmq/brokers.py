@@ -18,11 +18,11 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConsumerNotOnline, RocketMQError
-from rocketfleet.controller.planning.broker_trouble import Hindrance, hindrance_of
+from rocketfleet.controller.planning.broker_trouble import BrokerTrouble, hindrance_of
 from rocketfleet.controller.planning.preparation import (
-    Place,
+    GroupBroker,
     Preparation,
-    Standing,
+    PreparationState,
     due,
     preparation_of,
     standing_of,
@@ -45,7 +45,7 @@ class Members:
 
     hosts: Mapping[str, frozenset[str]]
     error: str | None = None  # a broker that did not answer; then there may be more
-    hindrance: Hindrance | None = None  # the same in a word
+    hindrance: BrokerTrouble | None = None  # the same in a word
 
     @property
     def ids(self) -> frozenset[str]:
@@ -62,7 +62,7 @@ class GroupAccess(Protocol):
     async def subscribed(self) -> dict[str, dict[str, str]]: ...
     async def committed(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]: ...
     def lag_target(self) -> Target: ...
-    async def standing(self, known: Preparation, now: float, *, nobody: bool) -> Standing: ...
+    async def standing(self, known: Preparation, now: float, *, nobody: bool) -> PreparationState: ...
     async def prepare(self) -> Prepared: ...
     async def release_locks(self, client_ids: Collection[str]) -> frozenset[str]: ...
     async def delete_group(self, confirm: Confirm, *, topics_too: bool) -> None: ...
@@ -76,7 +76,7 @@ class BrokerAccess(Protocol):
     async def close(self) -> None: ...
 
 
-class Brokers:
+class BrokerClients:
     """Shared clients, one per connection. Who holds which is known here and not with each group's state: a client is
     closed when the last of all its groups lets go. An object that was made again holds what the one before it held.
     """
@@ -197,7 +197,7 @@ class GroupBrokers:
         found = await self._at.committed(queues, failures={})
         return {queue: offset for queue, offset in found.items() if offset is not None}
 
-    async def standing(self, known: Preparation, now: float, *, nobody: bool) -> Standing:
+    async def standing(self, known: Preparation, now: float, *, nobody: bool) -> PreparationState:
         """How far the group is prepared at its brokers. Asked are those of which nothing is known, or nothing that
         still counts; what they say goes into what is known. `nobody`: the group has no members.
         """
@@ -240,14 +240,14 @@ class GroupBrokers:
 
     # -- which brokers ------------------------------------------------------------------------------------------------
 
-    async def _places(self) -> dict[str, Place]:
+    async def _places(self) -> dict[str, GroupBroker]:
         """The brokers that have the group's topics as they are now, those without a master among them."""
         queues: dict[str, set[MessageQueue]] = {}
         for queue in await self.queues():
             queues.setdefault(queue.broker, set()).add(queue)
         masters, number = self.client.brokers.masters(), self.client.remoting.connection_number
         return {
-            name: Place(masters.get(name), number(masters[name]) if name in masters else 0, frozenset(them))
+            name: GroupBroker(masters.get(name), number(masters[name]) if name in masters else 0, frozenset(them))
             for name, them in queues.items()
         }
 

@@ -41,10 +41,10 @@ from rocketfleet.client.requests import broker_groups, broker_offsets, broker_to
 from rocketfleet.consumer.offset_storage.beginning import Beginnings, decode_mark, mark_queue
 from rocketfleet.consumer.offset_storage.start_offset import Start, start_without_offset
 from rocketfleet.controller.planning.preparation import (
+    BrokerFindings,
     Found,
+    GroupBroker,
     Lack,
-    Look,
-    Place,
     has_beginning,
     has_start_offsets,
     lack_of,
@@ -78,14 +78,14 @@ class Prepared:
 async def look(
     client: Client,
     group: ConsumerGroup,
-    places: Mapping[str, Place],
+    places: Mapping[str, GroupBroker],
     brokers: Iterable[str],
     now: float,
     random: Callable[[], float] = random_numbers.random,
-) -> dict[str, Look]:
+) -> dict[str, BrokerFindings]:
     """Ask these of the group's brokers what they have of it."""
     wanted = preparation_of(group)
-    seen: dict[str, Place] = {}
+    seen: dict[str, GroupBroker] = {}
 
     async def read(broker: str) -> Found:
         place = seen[broker] = places[broker]
@@ -114,14 +114,14 @@ async def look(
     looks = {}
     for broker, place in seen.items():
         if isinstance(answers.errors.get(broker), AWAY):
-            looks[broker] = Look(place, wanted, next_look(now, answered=False, random=random))
+            looks[broker] = BrokerFindings(place, wanted, next_look(now, answered=False, random=random))
             continue
         # What a broker refuses to say is told by the attempt to prepare it.
         found = answers.results.get(broker)
         lack = Lack(settings=True) if found is None else lack_of(group, found, taken)
         left = found is not None and lack != lacks[broker]
         again = next_look(now, answered=True, random=random)
-        looks[broker] = Look(place, wanted, again, lacks=bool(lack), left=left)
+        looks[broker] = BrokerFindings(place, wanted, again, lacks=bool(lack), left=left)
     return looks
 
 

@@ -43,7 +43,7 @@ class FleetPlan:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class PlanInputs:
     """What a plan needs to know besides the spec."""
 
     layout: Layout
@@ -53,7 +53,7 @@ class Surroundings:
     admin: Credentials | None = None
 
 
-def plan_fleet(spec: FleetSpec, around: Surroundings) -> FleetPlan:
+def plan_fleet(spec: FleetSpec, around: PlanInputs) -> FleetPlan:
     """The processes of a fleet and the files they read."""
     conf = around.layout.configuration
     files: dict[Path, str] = {}
@@ -149,7 +149,7 @@ def tls_properties(spec: FleetSpec, layout: Layout) -> dict[str, str]:
     }
 
 
-def name_server_properties(spec: FleetSpec, around: Surroundings) -> dict[str, str]:
+def name_server_properties(spec: FleetSpec, around: PlanInputs) -> dict[str, str]:
     """The name server's properties; with a controller, that runs in the same process, a group of one."""
     properties = {"bindAddress": LOOPBACK, "listenPort": str(around.ports[NAME_SERVER])}
     if spec.controller:
@@ -164,7 +164,7 @@ def name_server_properties(spec: FleetSpec, around: Surroundings) -> dict[str, s
     return properties
 
 
-def broker_properties(spec: FleetSpec, around: Surroundings, process: str) -> dict[str, str]:
+def broker_properties(spec: FleetSpec, around: PlanInputs, process: str) -> dict[str, str]:
     """A broker's properties for one machine: loopback, and what a developer expects to just work."""
     port = around.ports[process]
     store = around.layout.data / process
@@ -214,7 +214,7 @@ def broker_properties(spec: FleetSpec, around: Surroundings, process: str) -> di
     return properties
 
 
-def proxy_configuration(spec: FleetSpec, around: Surroundings) -> dict[str, object]:
+def proxy_configuration(spec: FleetSpec, around: PlanInputs) -> dict[str, object]:
     port = around.ports[PROXY]
     configuration: dict[str, object] = {
         "rocketMQClusterName": CLUSTER,

@@ -41,7 +41,7 @@ class GroupLayout:
 
 
 @dataclass(slots=True)
-class Cluster:
+class ClusterTopics:
     """What is remembered of a cluster's topics from one sweep to the next."""
 
     client: Client

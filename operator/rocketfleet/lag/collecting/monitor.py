@@ -25,10 +25,10 @@ from rocketfleet.client.errors import RocketMQError
 from rocketfleet.lag.collecting.assembly import assemble
 from rocketfleet.lag.collecting.broadcast import read_broadcast
 from rocketfleet.lag.collecting.broker_reading import BrokerMemory, BrokerReading, Wanted, read_within
-from rocketfleet.lag.collecting.layout import Cluster, GroupLayout, wanted_of
+from rocketfleet.lag.collecting.layout import ClusterTopics, GroupLayout, wanted_of
 from rocketfleet.lag.collecting.reckoning import with_rates
 from rocketfleet.lag.judging.handling import Handling
-from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, Limits, State, judge
+from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, LagFinding, RuleLimits, judge
 from rocketfleet.lag.judging.window import MOMENTS, Window
 from rocketfleet.lag.target import Target
 
@@ -48,7 +48,7 @@ BROADCAST_INTERVAL: Final = 15.0
 """Asking members costs a broker's threads, so they are not asked more often than this."""
 CALM_SWEEPS: Final = 4
 """A group without lag is asked for its members at every so many sweeps."""
-RESTS: Final = GroupVerdict(State.UNKNOWN, "the group is suspended: nobody expects it to consume")
+RESTS: Final = GroupVerdict(LagFinding.UNKNOWN, "the group is suspended: nobody expects it to consume")
 _GROUPS_PER_TURN: Final = 25
 """So many are put together, and judged by whoever hears of them, before others get a turn of the event loop: a thousand
 at once would hold up all else for a good part of a second."""
@@ -80,7 +80,7 @@ class Followed:
 
 @dataclass(slots=True)
 class _ClusterMemory:
-    cluster: Cluster
+    cluster: ClusterTopics
     brokers: dict[str, BrokerMemory] = field(default_factory=dict)
     failed: frozenset[str] = frozenset()
     trouble: str = ""
@@ -97,7 +97,7 @@ class LagMonitor:
         patience: float = PATIENCE,
         timeout: float = CALL_SECONDS,
         moments: int = MOMENTS,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: RuleLimits = DEFAULT_LIMITS,
         keeper: Keeper | None = None,
     ) -> None:
         self._clock = clock
@@ -219,7 +219,7 @@ class LagMonitor:
             )
 
     async def _sweep_cluster(self, client: Client, groups: list[Followed], at: float) -> None:
-        memory = self._clusters.setdefault(client, _ClusterMemory(Cluster(client)))
+        memory = self._clusters.setdefault(client, _ClusterMemory(ClusterTopics(client)))
         trouble = await self._refresh(memory.cluster, [one.target for one in groups])
         plain = [(one, memory.cluster.of(one.target)) for one in groups if not one.target.broadcast]
         asked = {id(one) for place, (one, _) in enumerate(plain) if self._wants_members(one, place)}
@@ -244,7 +244,7 @@ class LagMonitor:
         memory.failed = frozenset(errors)
         self._tell(memory, trouble, errors)
 
-    async def _refresh(self, cluster: Cluster, targets: list[Target]) -> RocketMQError | None:
+    async def _refresh(self, cluster: ClusterTopics, targets: list[Target]) -> RocketMQError | None:
         try:
             async with asyncio.timeout(self._patience):
                 return await cluster.refresh(targets, self._timeout)

@@ -33,7 +33,7 @@ LARGEST_BODY: Final = 512 * 1024
 """A message's body; brokers take 4 MiB."""
 
 
-class Sample(NamedTuple):
+class LagSample(NamedTuple):
     """A group in a queue at a moment; `time` in seconds since the epoch."""
 
     time: float
@@ -53,11 +53,11 @@ class Sample(NamedTuple):
 class Sink(Protocol):
     """Where samples go."""
 
-    async def write(self, samples: Sequence[Sample]) -> None: ...
+    async def write(self, samples: Sequence[LagSample]) -> None: ...
     async def close(self) -> None: ...
 
 
-class History:
+class SampleKeeper:
     """The monitor's keeper. Each sink has a fate of its own."""
 
     def __init__(self, *sinks: Sink, every: float = EVERY) -> None:
@@ -76,7 +76,7 @@ class History:
         for sink in self._sinks:
             await self._write(sink, samples)
 
-    async def _write(self, sink: Sink, samples: list[Sample]) -> None:
+    async def _write(self, sink: Sink, samples: list[LagSample]) -> None:
         try:
             await sink.write(samples)
         except Exception as error:
@@ -95,24 +95,24 @@ class History:
                 _log.warning("the last of the history of lag is lost: %s", error)
 
 
-def samples_of(seen: Iterable[tuple[Target, GroupLag]]) -> Iterator[Sample]:
+def samples_of(seen: Iterable[tuple[Target, GroupLag]]) -> Iterator[LagSample]:
     """The samples of a look, without the queues that were not read at it."""
     for target, moment in seen:
         for row in moment.queues:
             if row.observed_at >= moment.observed_at and row.min_offset is not None and row.max_offset is not None:
-                yield Sample(
+                yield LagSample(
                     row.observed_at, target.cluster, target.group, *row.queue, row.min_offset, row.max_offset,
                     row.consumer_offset, row.lag, row.seconds, row.owner,
                 )  # fmt: skip
 
 
-def json_line(sample: Sample) -> bytes:
+def json_line(sample: LagSample) -> bytes:
     """One sample as a line of JSON."""
     fields = sample._asdict() | {"time": round(sample.time * 1000)}
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
-def bodies(samples: Iterable[Sample], largest: int = LARGEST_BODY) -> Iterator[bytes]:
+def bodies(samples: Iterable[LagSample], largest: int = LARGEST_BODY) -> Iterator[bytes]:
     """The samples as lines, many to a body, none larger than that unless one line is."""
     held: list[bytes] = []
     size = 0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocketfleet.lag.samples.history import Sample
+    from rocketfleet.lag.samples.history import LagSample
 
 MOST_ROWS: Final = 100_000
 LONGEST_WAIT: Final = 300.0
@@ -39,10 +39,10 @@ class ParquetSink:
         self._most_rows = most_rows
         self._longest_wait = longest_wait
         self._most_bytes = most_bytes
-        self._held: list[Sample] = []
+        self._held: list[LagSample] = []
         self._numbers = itertools.count()
 
-    async def write(self, samples: Sequence[Sample]) -> None:
+    async def write(self, samples: Sequence[LagSample]) -> None:
         """Hold the samples, and write a file if it is time."""
         self._held += samples
         if not self._held:
@@ -60,15 +60,15 @@ class ParquetSink:
         held, self._held = self._held, []  # lost if it cannot be written: it must not grow for ever
         await asyncio.to_thread(self._write_files, held)
 
-    def _write_files(self, samples: Sequence[Sample]) -> None:
-        by_day: dict[str, list[Sample]] = {}
+    def _write_files(self, samples: Sequence[LagSample]) -> None:
+        by_day: dict[str, list[LagSample]] = {}
         for sample in samples:
             by_day.setdefault(datetime.fromtimestamp(sample.time, UTC).strftime("%Y-%m-%d"), []).append(sample)
         for day, of_day in by_day.items():
             self._write_file(self._directory / f"day={day}", of_day)
         remove_oldest(self._directory, self._most_bytes)
 
-    def _write_file(self, directory: Path, samples: Sequence[Sample]) -> None:
+    def _write_file(self, directory: Path, samples: Sequence[LagSample]) -> None:
         import pyarrow as arrow
         from pyarrow import parquet
 
@@ -83,7 +83,7 @@ class ParquetSink:
             beside.unlink(missing_ok=True)
 
 
-def _table(arrow: Any, samples: Sequence[Sample]) -> Any:
+def _table(arrow: Any, samples: Sequence[LagSample]) -> Any:
     schema = arrow.schema(
         [
             arrow.field("time", arrow.timestamp("us", tz="UTC"), nullable=False),

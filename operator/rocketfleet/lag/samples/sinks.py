@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.lag.figures import GroupLag
-from rocketfleet.lag.samples.history import EVERY, History, Sink
+from rocketfleet.lag.samples.history import EVERY, SampleKeeper, Sink
 from rocketfleet.lag.samples.parquet_sink import ParquetSink
 from rocketfleet.lag.samples.topic_sink import TopicSink
 from rocketfleet.lag.target import Target
@@ -50,7 +50,7 @@ class LagHistory:
 
     def __init__(self, options: HistoryOptions) -> None:
         self._options = options
-        self._history: History | None = None
+        self._history: SampleKeeper | None = None
         self._producer: Producer | None = None
 
     async def keep(self, seen: list[tuple[Target, GroupLag]]) -> None:
@@ -65,7 +65,7 @@ class LagHistory:
         if self._producer is not None:
             await self._producer.close()
 
-    async def _open(self) -> History:
+    async def _open(self) -> SampleKeeper:
         options, sinks = self._options, list[Sink]()
         if options.directory is not None:
             sinks.append(ParquetSink(options.directory, most_bytes=options.directory_mib * MIB))
@@ -74,4 +74,4 @@ class LagHistory:
             await producer.start()
             self._producer = producer
             sinks.append(TopicSink(producer, options.topic))
-        return History(*sinks, every=options.every)
+        return SampleKeeper(*sinks, every=options.every)

@@ -10,7 +10,7 @@ from rocketfleet.wire.message import Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocketfleet.lag.samples.history import Sample
+    from rocketfleet.lag.samples.history import LagSample
     from rocketfleet.producer import Producer
 
 TAG: Final = "lag"
@@ -23,7 +23,7 @@ class TopicSink:
         self._producer = producer
         self._topic = topic
 
-    async def write(self, samples: Sequence[Sample]) -> None:
+    async def write(self, samples: Sequence[LagSample]) -> None:
         """Send the samples. The first message that is refused ends it."""
         for body in bodies(samples):
             await self._producer.send(Message(self._topic, body, tags=TAG))

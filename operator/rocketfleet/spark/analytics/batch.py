@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AnalysisRequest:
     """What to analyse. Without a history, the windows in `aggregates` are taken; with one, they are written there."""
 
     history: str | None
@@ -54,7 +54,7 @@ class Request:
         return str(parse_history(self.history)) if self.history is not None else f"aggregates in {self.aggregates}"
 
 
-def analyse(spark: SparkSession, request: Request, say: Callable[[str], None]) -> Analysis:
+def analyse(spark: SparkSession, request: AnalysisRequest, say: Callable[[str], None]) -> Analysis:
     """Run it all."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")  # days and hours are those of UTC, in what is written too
     say(f"reading {request.source}")
@@ -84,7 +84,7 @@ def _keep(frame: DataFrame, kept: ExitStack) -> DataFrame:
     return frame
 
 
-def _queue_windows(spark: SparkSession, request: Request) -> DataFrame:
+def _queue_windows(spark: SparkSession, request: AnalysisRequest) -> DataFrame:
     cores = spark.sparkContext.defaultParallelism
     if request.history is not None:
         if request.aggregates is not None:
@@ -112,6 +112,6 @@ def _write(directory: str, queues: DataFrame, members: DataFrame, groups: DataFr
     write_table(hours(groups), directory, HOURS)
 
 
-def _period(request: Request) -> str:
+def _period(request: AnalysisRequest) -> str:
     since = f" from {request.since} on" if request.since is not None else ""
     return since + (f" before {request.until}" if request.until is not None else "")

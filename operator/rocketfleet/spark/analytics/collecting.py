@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from rocketfleet.spark.analytics.figures import (
     HOURS,
     Analysis,
+    ClusterGroupKey,
     GroupDetail,
     GroupFigures,
-    GroupKey,
     HourOfDay,
     Point,
     QueueTotal,
@@ -103,15 +103,15 @@ def _groups(groups: DataFrame, members: DataFrame) -> list[GroupFigures]:
         f.percentile("produce_skew", f.lit(0.5)).alias("produce_skew"),
         f.avg((f.col("shared_queues") > 0).cast("int")).alias("shared"),
     )
-    of_day: dict[GroupKey, dict[int, HourOfDay]] = {}
+    of_day: dict[ClusterGroupKey, dict[int, HourOfDay]] = {}
     for row in hours_of_day(groups).collect():
-        of_day.setdefault(GroupKey(row.cluster, row.group), {})[row.hour] = HourOfDay(
+        of_day.setdefault(ClusterGroupKey(row.cluster, row.group), {})[row.hour] = HourOfDay(
             row.produce_rate_p50, row.produce_rate_peak, row.lag_p50, math.ceil(row.members or 0)
         )
-    rates = {GroupKey(row.cluster, row.group): row for row in member_rates(members).collect()}
+    rates = {ClusterGroupKey(row.cluster, row.group): row for row in member_rates(members).collect()}
     found = []
     for row in now.join(period, list(OWNED)).collect():
-        key = GroupKey(row.cluster, row.group)
+        key = ClusterGroupKey(row.cluster, row.group)
         of_members = rates.get(key)
         lags, ages = row.lags or [None] * 3, row.ages or [None] * 3
         found.append(
@@ -162,7 +162,7 @@ def _stuck(queues: DataFrame, totals: DataFrame, width: int) -> list[StuckQueue]
             since = until - width * row.stuck_windows
         found.append(
             StuckQueue(
-                key=GroupKey(row.cluster, row.group),
+                key=ClusterGroupKey(row.cluster, row.group),
                 topic=row.topic,
                 broker=row.broker,
                 queue=row.queue,
@@ -178,8 +178,8 @@ def _stuck(queues: DataFrame, totals: DataFrame, width: int) -> list[StuckQueue]
 
 
 def _details(
-    groups: DataFrame, totals: DataFrame, chosen: Iterable[GroupKey], step: int
-) -> dict[GroupKey, GroupDetail]:
+    groups: DataFrame, totals: DataFrame, chosen: Iterable[ClusterGroupKey], step: int
+) -> dict[ClusterGroupKey, GroupDetail]:
     from pyspark.sql import functions as f
 
     keys = list(chosen)
@@ -195,15 +195,15 @@ def _details(
             f.avg("consume_rate").alias("consume_rate"),
             f.max("members").alias("members"),
         )
-        points: dict[GroupKey, list[Point]] = {key: [] for key in keys}
+        points: dict[ClusterGroupKey, list[Point]] = {key: [] for key in keys}
         for row in stepped.orderBy("at").collect():
-            points[GroupKey(row.cluster, row.group)].append(
+            points[ClusterGroupKey(row.cluster, row.group)].append(
                 Point(float(row["at"]), row.lag, row.seconds, row.produce_rate, row.consume_rate, row.members)
             )
-        hourly: dict[GroupKey, dict[Any, dict[int, float]]] = {key: {} for key in keys}
+        hourly: dict[ClusterGroupKey, dict[Any, dict[int, float]]] = {key: {} for key in keys}
         for row in hours(some).collect():
             if row.produce_rate_p50 is not None:
-                hourly[GroupKey(row.cluster, row.group)].setdefault(row.day, {})[row.hour] = row.produce_rate_p50
+                hourly[ClusterGroupKey(row.cluster, row.group)].setdefault(row.day, {})[row.hour] = row.produce_rate_p50
     finally:
         some.unpersist()
     return {
@@ -212,16 +212,16 @@ def _details(
     }
 
 
-def _queues(totals: DataFrame, keys: list[GroupKey]) -> dict[GroupKey, tuple[QueueTotal, ...]]:
+def _queues(totals: DataFrame, keys: list[ClusterGroupKey]) -> dict[ClusterGroupKey, tuple[QueueTotal, ...]]:
     """The queues of each group with the largest lag, by name."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     place = f.row_number().over(Window.partitionBy(*OWNED).orderBy(f.desc("lag_mean"), *QUEUE))
     rows = totals.where(_among(keys)).withColumn("_place", place).where(f.col("_place") <= MOST_QUEUES).collect()
-    found: dict[GroupKey, list[QueueTotal]] = {key: [] for key in keys}
+    found: dict[ClusterGroupKey, list[QueueTotal]] = {key: [] for key in keys}
     for row in rows:
-        found[GroupKey(row.cluster, row.group)].append(
+        found[ClusterGroupKey(row.cluster, row.group)].append(
             QueueTotal(
                 topic=row.topic,
                 broker=row.broker,
@@ -236,7 +236,7 @@ def _queues(totals: DataFrame, keys: list[GroupKey]) -> dict[GroupKey, tuple[Que
     return {key: tuple(sorted(them, key=lambda one: (one.topic, one.broker, one.queue))) for key, them in found.items()}
 
 
-def _among(keys: list[GroupKey]) -> Any:
+def _among(keys: list[ClusterGroupKey]) -> Any:
     from pyspark.sql import functions as f
 
     return f.struct("cluster", "group").isin([f.struct(f.lit(one.cluster), f.lit(one.group)) for one in keys])

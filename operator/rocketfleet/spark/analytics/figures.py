@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 HOURS: Final = 24
 
 
-class GroupKey(NamedTuple):
+class ClusterGroupKey(NamedTuple):
     """A group, and the name servers of its RocketMQ cluster."""
 
     cluster: str
@@ -62,7 +62,7 @@ class QueueTotal:
 class StuckQueue:
     """A queue that stood still: messages waited in it and none was consumed."""
 
-    key: GroupKey
+    key: ClusterGroupKey
     topic: str
     broker: str
     queue: int
@@ -82,7 +82,7 @@ class StuckQueue:
 class GroupFigures:
     """A group over the period. `lag`, `seconds`, rates and `drain_seconds` are those of its last hour."""
 
-    key: GroupKey
+    key: ClusterGroupKey
     queues: int
     members: int
     last_seen: float
@@ -127,5 +127,5 @@ class Analysis:
     window: int  # seconds
     step: int  # seconds between the points of a chart
     groups: tuple[GroupFigures, ...]
-    details: dict[GroupKey, GroupDetail]
+    details: dict[ClusterGroupKey, GroupDetail]
     stuck: tuple[StuckQueue, ...]

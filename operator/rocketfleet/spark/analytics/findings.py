@@ -23,7 +23,14 @@ from rocketfleet.spark.analytics.wording import moment, number, span
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rocketfleet.spark.analytics.figures import Analysis, GroupDetail, GroupFigures, GroupKey, Point, StuckQueue
+    from rocketfleet.spark.analytics.figures import (
+        Analysis,
+        ClusterGroupKey,
+        GroupDetail,
+        GroupFigures,
+        Point,
+        StuckQueue,
+    )
     from rocketfleet.spark.analytics.recommending import Recommendation
 
 SKEWED: Final = 2.0
@@ -45,7 +52,7 @@ class Weight(IntEnum):
 class Finding:
     """One sentence about one group."""
 
-    key: GroupKey
+    key: ClusterGroupKey
     weight: Weight
     word: str
     sentence: str
@@ -53,7 +60,7 @@ class Finding:
 
 def findings(analysis: Analysis, recommendations: Iterable[Recommendation]) -> list[Finding]:
     """All of them, what matters most first."""
-    together: dict[tuple[GroupKey, bool], list[StuckQueue]] = {}
+    together: dict[tuple[ClusterGroupKey, bool], list[StuckQueue]] = {}
     for queue in analysis.stuck:
         together.setdefault((queue.key, queue.still), []).append(queue)
     found = [_stuck(queues) for queues in together.values()]
@@ -129,7 +136,7 @@ def _skewed(group: GroupFigures, detail: GroupDetail | None) -> Finding | None:
     return Finding(group.key, Weight.WARNING, "skewed", sentence)
 
 
-def most_worth_a_look(groups: Sequence[GroupFigures], stuck: Sequence[StuckQueue], most: int) -> list[GroupKey]:
+def most_worth_a_look(groups: Sequence[GroupFigures], stuck: Sequence[StuckQueue], most: int) -> list[ClusterGroupKey]:
     """The groups that get charts: those with queues that stand still, then by how long messages wait in them."""
     still = {queue.key for queue in stuck if queue.still}
 

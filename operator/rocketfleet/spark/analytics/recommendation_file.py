@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from rocketfleet.spark.analytics.figures import HOURS, GroupKey
+from rocketfleet.spark.analytics.figures import HOURS, ClusterGroupKey
 from rocketfleet.spark.analytics.windows.reference import HistoryError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ VERSION: Final = 1
 class Floor:
     """How many members a group should have at least, at some hour; None if nothing is recommended for it."""
 
-    key: GroupKey
+    key: ClusterGroupKey
     members: int | None
 
 
@@ -60,7 +60,7 @@ def read_floors(path: Path, now: float) -> list[Floor]:
         if version != VERSION:
             raise HistoryError(f"{path} is of version {version}, and version {VERSION} is known: write it again")
         hour = datetime.fromtimestamp(now, UTC).hour
-        found = [(GroupKey(one["cluster"], one["group"]), _hours(one)[hour]) for one in content["groups"]]
+        found = [(ClusterGroupKey(one["cluster"], one["group"]), _hours(one)[hour]) for one in content["groups"]]
     except FileNotFoundError:
         raise HistoryError(
             f"there is no file {path}: `rocketfleet spark report --recommend {path}` writes it"

@@ -23,7 +23,7 @@ from rocketfleet.spark.analytics.wording import number, per_second
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rocketfleet.spark.analytics.figures import GroupFigures, GroupKey, HourOfDay
+    from rocketfleet.spark.analytics.figures import ClusterGroupKey, GroupFigures, HourOfDay
 
 Learnt = Literal["busy", "shown", "unknown"]
 FEWEST_BUSY: Final = 3
@@ -39,7 +39,7 @@ UNEVEN: Final = 1.5
 class Recommendation:
     """What a group needs. An hour that was never seen has no number; nor has any, where `why` says so."""
 
-    key: GroupKey
+    key: ClusterGroupKey
     members: tuple[int | None, ...]  # by the hour of the day, in UTC
     needed: tuple[int | None, ...]  # the same if there were queues enough
     queues: int

@@ -34,7 +34,7 @@ from rocketfleet.spark.driver import query as queries
 from rocketfleet.spark.driver.group_member import GroupMember
 from rocketfleet.spark.driver.options import read_options, secrets_of
 from rocketfleet.spark.driver.progress import BatchProgress, further
-from rocketfleet.spark.driver.session import Place, master_url, session_conf
+from rocketfleet.spark.driver.session import DriverPlace, master_url, session_conf
 from rocketfleet.spark.driver.spark_home import own_spark_home
 from rocketfleet.spark.source import reporting
 from rocketfleet.spark.source.drain import DRAIN_FILE
@@ -68,13 +68,13 @@ class DriverSpec:
 
     settings: DriverSettings
     config: ClientConfig
-    place: Place
+    place: DriverPlace
     join_timeout: float = 60.0
     stuck_after: float = 120.0
 
 
 @dataclass(frozen=True)
-class Standing:
+class QueryStanding:
     """How far the query is, in one piece: it is replaced as a whole, so any thread may read it."""
 
     done: dict[MessageQueue, int] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Driver:
     def __init__(self, spec: DriverSpec, clock: Callable[[], float] = time.monotonic) -> None:
         self.spec = spec
         self.phase = WorkerPhase.JOINING
-        self.standing = Standing()
+        self.standing = QueryStanding()
         self.client_id = spec.config.client_id
         self._clock = clock
         self._last_beat = clock()
@@ -242,7 +242,7 @@ class Driver:
         for witness in (report, batch):
             if witness is not None:
                 done, lost = further(done, witness.done), max(lost, witness.lost)
-        self.standing = Standing(done, lost, batch, query.executors(), query.in_a_batch)
+        self.standing = QueryStanding(done, lost, batch, query.executors(), query.in_a_batch)
 
     def _drain(self, query: queries.Query, member: GroupMember, directory: Path) -> Outcome:
         self.phase = WorkerPhase.DRAINING

@@ -21,7 +21,7 @@ from rocketfleet.consumer.consumer import NoHeartbeatError
 from rocketfleet.consumer.handover.holdings import FinalOffset
 from rocketfleet.consumer.handover.membership import Membership
 from rocketfleet.consumer.offset_storage.start_offset import Start, start_without_offset
-from rocketfleet.spark.source.cluster import Cluster
+from rocketfleet.spark.source.cluster import SourceCluster
 from rocketfleet.spark.source.errors import SourceError
 from rocketfleet.spark.source.link import Link
 from rocketfleet.spark.source.options import Position, Where
@@ -61,7 +61,7 @@ class GroupMember:
         self._clock = clock
         self._link = Link(config)
         self._client = self._link.client
-        self._cluster = Cluster(self._client, settings.group)
+        self._cluster = SourceCluster(self._client, settings.group)
         self._membership = Membership(
             self._client, settings, settings.subscriptions, clock=clock, consume_type=ConsumeType.PULL
         )

@@ -36,7 +36,7 @@ _MIB: Final = {"k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024
 
 
 @dataclass(frozen=True)
-class Place:
+class DriverPlace:
     """Where the driver runs."""
 
     executor_template: Path | None = None  # in a pod, with executors in pods of their own
@@ -49,11 +49,11 @@ class Place:
     path: Path | None = None  # of the pipeline's module
 
 
-def place_in(environment: Mapping[str, str], executor_template: Path | None, path: Path | None) -> Place:
+def place_in(environment: Mapping[str, str], executor_template: Path | None, path: Path | None) -> DriverPlace:
     """The place, as the pod's environment tells it."""
     executor = {} if executor_template is None else _executor_in(executor_template)
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
-    return Place(
+    return DriverPlace(
         executor_template=executor_template,
         executor_image=executor.get("image"),
         executor_pull_policy=executor.get("imagePullPolicy"),
@@ -65,7 +65,7 @@ def place_in(environment: Mapping[str, str], executor_template: Path | None, pat
     )
 
 
-def master_url(settings: DriverSettings, place: Place) -> str:
+def master_url(settings: DriverSettings, place: DriverPlace) -> str:
     """The master as Spark names it."""
     spark = settings.spark
     if spark.master != KUBERNETES:
@@ -78,7 +78,7 @@ def master_url(settings: DriverSettings, place: Place) -> str:
     return f"k8s://https://{place.api_server}"
 
 
-def session_conf(settings: DriverSettings, place: Place) -> dict[str, str]:
+def session_conf(settings: DriverSettings, place: DriverPlace) -> dict[str, str]:
     """Spark's settings."""
     spark = settings.spark
     conf = {
@@ -98,7 +98,7 @@ def session_conf(settings: DriverSettings, place: Place) -> dict[str, str]:
     return {**conf, **spark.conf}
 
 
-def _in_pods(place: Place, template: Path) -> dict[str, str]:
+def _in_pods(place: DriverPlace, template: Path) -> dict[str, str]:
     if not (place.pod_name and place.pod_ip and place.namespace and place.executor_image):
         raise SettingsError(
             "master k8s needs POD_NAME, POD_IP and POD_NAMESPACE in the driver's environment, and an image in the "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from rocketfleet.base.counting import counted
-from rocketfleet.spark.source.cluster import Cluster
+from rocketfleet.spark.source.cluster import SourceCluster
 from rocketfleet.spark.source.errors import SourceError, in_one_sentence
 from rocketfleet.spark.source.link import link
 from rocketfleet.spark.source.tasks.filters import Bounds, bounds_of
@@ -59,7 +59,7 @@ class FilteringBatchReader(BatchReader):
 
 async def plan(client: Client, options: ReadOptions, bounds: Bounds) -> list[QueueRange]:
     """The ranges that the options and filters leave, at this moment."""
-    cluster = Cluster(client, options.group)
+    cluster = SourceCluster(client, options.group)
     queues = await cluster.queues(options.topics)
     await cluster.ensure_group(queues)
     start = await cluster.resolve(options.starting, queues)

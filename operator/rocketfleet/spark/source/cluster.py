@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Cluster:
+class SourceCluster:
     """The questions of one read. Belongs to the client's event loop."""
 
     def __init__(self, client: Client, group: str) -> None:

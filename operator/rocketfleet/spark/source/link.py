@@ -17,7 +17,7 @@ from rocketfleet.spark.source.errors import SourceError
 
 if TYPE_CHECKING:
     from rocketfleet.client.config import ClientConfig
-    from rocketfleet.spark.source.options import Connection
+    from rocketfleet.spark.source.options import SourceConnection
 
 
 class Link(LoopThread):
@@ -45,11 +45,11 @@ async def _started(config: ClientConfig) -> Client:
     return client
 
 
-_links: dict[tuple[int, Connection], Link] = {}
+_links: dict[tuple[int, SourceConnection], Link] = {}
 _lock = threading.Lock()
 
 
-def link(connection: Connection) -> Link:
+def link(connection: SourceConnection) -> Link:
     """This process's link to a cluster. A forked process makes its own: threads do not survive a fork."""
     key = (os.getpid(), connection)
     with _lock:

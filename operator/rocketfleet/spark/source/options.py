@@ -92,7 +92,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Connection:
+class SourceConnection:
     """Where the cluster is and how to prove who we are. It goes to the executors; no secret is in its repr."""
 
     name_servers: str
@@ -116,7 +116,7 @@ class Connection:
 class ReadOptions:
     """A read, batch or streaming."""
 
-    connection: Connection
+    connection: SourceConnection
     topics: tuple[str, ...]
     group: str
     starting: Position
@@ -139,7 +139,7 @@ class ReadOptions:
 class WriteOptions:
     """A write, batch or streaming."""
 
-    connection: Connection
+    connection: SourceConnection
     topic: str | None
     producer_group: str
     batch_id: str | None = None
@@ -281,7 +281,7 @@ def _milliseconds(text: str, option: str) -> int:
     return int(parsed.timestamp() * 1000)
 
 
-def _connection(options: _Given) -> Connection:
+def _connection(options: _Given) -> SourceConnection:
     """Secrets may come from the driver's environment instead: options are shown in plans and in Spark's UI."""
     environment = os.environ
     name_servers = options.text("nameServers") or environment.get(NAME_SERVERS_VARIABLE, "").strip()
@@ -300,7 +300,7 @@ def _connection(options: _Given) -> Connection:
         token = options.text("securityToken") or environment.get(SECURITY_TOKEN_VARIABLE) or None
         credentials = Credentials(access_key, secret_key, token)
     timeout = options.number("timeout", 1, 3600)
-    made = Connection(name_servers, credentials, _tls(options), float(timeout or 3), path)
+    made = SourceConnection(name_servers, credentials, _tls(options), float(timeout or 3), path)
     try:
         made.config()
     except ValueError as error:

@@ -38,7 +38,7 @@ from pyspark.sql.streaming.datasource import (
 from rocketfleet.base.counting import counted
 from rocketfleet.client.errors import RocketMQError
 from rocketfleet.spark.source import reporting
-from rocketfleet.spark.source.cluster import Cluster
+from rocketfleet.spark.source.cluster import SourceCluster
 from rocketfleet.spark.source.drain import is_draining
 from rocketfleet.spark.source.errors import SourceError, in_one_sentence, one_line
 from rocketfleet.spark.source.link import close_links, link
@@ -64,7 +64,7 @@ COMMIT_AGAIN: Final = 5.0  # seconds after which a failed write-back is tried ag
 
 
 @dataclass(frozen=True)
-class Progress:
+class QueryOffset:
     """An offset of the query: where it is in each queue, and how many messages were gone before it came there."""
 
     offsets: Offsets
@@ -74,7 +74,7 @@ class Progress:
         return {"offsets": nested(self.offsets), "lost": self.lost}
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> Progress:
+    def from_json(cls, stored: dict[str, Any]) -> QueryOffset:
         try:
             return cls(flat(stored["offsets"]), int(stored.get("lost", 0)))
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -106,7 +106,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @in_one_sentence
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return self._driver().following(Progress.from_json(start), most, self._target).to_json()
+        return self._driver().following(QueryOffset.from_json(start), most, self._target).to_json()
 
     @in_one_sentence
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
@@ -120,7 +120,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @in_one_sentence
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        first, last = Progress.from_json(start), Progress.from_json(end)
+        first, last = QueryOffset.from_json(start), QueryOffset.from_json(end)
         ranges = self._driver().ranges(first, last)
         return [InputPartition(one) for one in split(ranges, self._options.min_partitions)]
 
@@ -131,7 +131,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @in_one_sentence
     def commit(self, end: dict[str, Any]) -> None:
         """Spark is done with everything before `end`."""
-        self._driver().write_back(Progress.from_json(end).offsets)
+        self._driver().write_back(QueryOffset.from_json(end).offsets)
 
     def stop(self) -> None:
         close_links()
@@ -175,7 +175,7 @@ class _DriverState:
         self._options = options
         self._clock = clock
         self._link: Link = link(options.connection)
-        self._cluster = Cluster(self._link.client, options.group)
+        self._cluster = SourceCluster(self._link.client, options.group)
         self._queues: tuple[MessageQueue, ...] = ()
         self._routes_at = self._looked_at = float("-inf")
         self._retry_at = float("-inf")
@@ -185,10 +185,10 @@ class _DriverState:
         self._away: set[str] = set()
         self._compared = False
         self._shrunk: set[MessageQueue] = set()
-        self._reported: Progress | None = None
+        self._reported: QueryOffset | None = None
         self.latest_known: Offsets | None = None
 
-    def begin(self) -> Progress:
+    def begin(self) -> QueryOffset:
         """Where a query without a checkpoint starts."""
         queues = self._look_for_queues()
         self._prepare_group(queues)
@@ -202,14 +202,14 @@ class _DriverState:
                 start[queue] = gone.end
         self._compared = True
         self.write_back(start)
-        self._report(Progress(start, lost))
-        return Progress(start, lost)
+        self._report(QueryOffset(start, lost))
+        return QueryOffset(start, lost)
 
     def end_now(self) -> Offsets:
         """Where the queues end at this moment."""
         return self._link.call(self._cluster.latest(self._look_for_queues()))
 
-    def following(self, start: Progress, most: int | None, target: Offsets | None) -> Progress:
+    def following(self, start: QueryOffset, most: int | None, target: Offsets | None) -> QueryOffset:
         """How far the batch after `start` may go: nowhere, while the cluster is in trouble."""
         self._report(start)
         if self._clock() < self._trouble_until:
@@ -226,7 +226,7 @@ class _DriverState:
         self._answered = True
         return end
 
-    def _following(self, start: Progress, most: int | None, target: Offsets | None) -> Progress:
+    def _following(self, start: QueryOffset, most: int | None, target: Offsets | None) -> QueryOffset:
         self._compare(start.offsets)
         self.write_back(start.offsets)
         if is_draining():
@@ -241,9 +241,9 @@ class _DriverState:
             lost += self._lose(gone)
             offsets[gone.queue] = gone.end
         # What is gone takes nothing of the limit, but it is part of the batch: its start stays where it was.
-        return Progress(admit(offsets, latest, most), lost)
+        return QueryOffset(admit(offsets, latest, most), lost)
 
-    def ranges(self, start: Progress, end: Progress) -> list[QueueRange]:
+    def ranges(self, start: QueryOffset, end: QueryOffset) -> list[QueueRange]:
         """What a batch reads."""
         self._report(start)
         self._compare(start.offsets)
@@ -275,7 +275,7 @@ class _DriverState:
                 error,
             )
 
-    def _report(self, done: Progress) -> None:
+    def _report(self, done: QueryOffset) -> None:
         """Say what is done: everything before a batch that Spark plans."""
         if done != self._reported:
             reporting.leave(self._options.group, done.offsets, done.lost)

@@ -53,7 +53,7 @@ _TEMPLATE: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class SubmitterPlace:
     """Where the driver runs, as far as that is known."""
 
     address: str | None = None  # that pods reach
@@ -72,7 +72,7 @@ def what_is_missing(master: str, given: Mapping[str, str]) -> str | None:
     return f"with {_PREFIX} the executors need an image, built from the target spark: --conf {IMAGE[0]}=…"
 
 
-def pod_settings(given: Mapping[str, str], where: Whereabouts, template: Path) -> dict[str, str]:
+def pod_settings(given: Mapping[str, str], where: SubmitterPlace, template: Path) -> dict[str, str]:
     """Spark's settings beside those given. `template` is where the executors' template was written."""
     settings = {"spark.kubernetes.executor.podTemplateFile": str(template), **LEAST_RIGHTS}
     if "spark.driver.host" in given:
@@ -95,14 +95,14 @@ def write_template(path: Path) -> Path:
 
 def whereabouts(
     master: str, environment: Mapping[str, str] = os.environ, namespace_file: Path = _NAMESPACE_FILE
-) -> Whereabouts:
+) -> SubmitterPlace:
     """Find out where this driver runs. POD_NAME and POD_IP are names that people give to the downward API's values."""
     namespace = None
     with suppress(OSError):
         namespace = namespace_file.read_text("utf-8").strip() or None
     address = environment.get("POD_IP") or _address_towards(master)
     # The name matters only together with the namespace: outside of a pod, such a variable means something else.
-    return Whereabouts(address, namespace, environment.get(POD_NAME_VARIABLE) if namespace else None)
+    return SubmitterPlace(address, namespace, environment.get(POD_NAME_VARIABLE) if namespace else None)
 
 
 def _address_towards(master: str) -> str | None:

@@ -93,7 +93,7 @@ class FaultSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetChange:
+class OutsideChange:
     """A queue of the group was set to an offset by somebody from outside."""
 
     queue: str
@@ -119,7 +119,7 @@ class RunRecord:
     handlings: tuple[RecordedHandling, ...]  # by begin
     sent: tuple[HistoryEvent, ...]
     faults: tuple[FaultSpan, ...]
-    resets: tuple[OffsetChange, ...]
+    resets: tuple[OutsideChange, ...]
     changes: tuple[HistoryEvent, ...]
     commits: Mapping[str, tuple[CommitSeen, ...]]  # of each queue, by time
     lives: Mapping[str, tuple[tuple[float, float], ...]]  # member → from when to when it was there
@@ -177,7 +177,7 @@ class RunRecord:
         begins, ends = self._last_ends[key]
         return ends[bisect_right(begins, handling.end) - 1]
 
-    def resets_over(self, queue: str, offset: int, begin: float, end: float) -> Iterable[OffsetChange]:
+    def resets_over(self, queue: str, offset: int, begin: float, end: float) -> Iterable[OutsideChange]:
         """Resets of a queue that were made between two times."""
         return (one for one in self.resets if one.queue == queue and begin <= one.at and one.began <= end)
 
@@ -300,14 +300,14 @@ def _pairing(event: HistoryEvent) -> object:
     return event.details.get("handling") or (event.message, event.queue, event.offset)
 
 
-def _resets(changes: Iterable[HistoryEvent]) -> Iterable[OffsetChange]:
+def _resets(changes: Iterable[HistoryEvent]) -> Iterable[OutsideChange]:
     for change in changes:
         if change.details.get("what") == ChangeName.RESET:
             offsets = dict(change.details.get("offsets", {}))
             if change.queue and change.offset is not None:
                 offsets[change.queue] = change.offset
             for queue, offset in offsets.items():
-                yield OffsetChange(queue, offset, began(change), change.at)
+                yield OutsideChange(queue, offset, began(change), change.at)
 
 
 def _commits(history: EventHistory) -> dict[str, tuple[CommitSeen, ...]]:

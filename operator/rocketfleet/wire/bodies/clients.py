@@ -17,7 +17,7 @@ PROP_START_TIMESTAMP: Final = "PROP_CONSUMER_START_TIMESTAMP"
 
 
 @dataclass(frozen=True, slots=True)
-class Connection(Body):
+class ClientConnection(Body):
     """One connected client."""
 
     client_id: str = ""
@@ -30,7 +30,7 @@ class Connection(Body):
 class ConsumerConnection(Body):
     """The answer to GET_CONSUMER_CONNECTION_LIST: a group's members as one broker sees them."""
 
-    connection_set: tuple[Connection, ...] = ()
+    connection_set: tuple[ClientConnection, ...] = ()
     subscription_table: dict[str, SubscriptionData] = field(default_factory=dict)
     consume_type: str = ""
     message_model: str = ""
@@ -50,7 +50,7 @@ class QuerySubscriptionResponse(Body):
 class ProducerConnection(Body):
     """The answer to GET_PRODUCER_CONNECTION_LIST."""
 
-    connection_set: tuple[Connection, ...] = ()
+    connection_set: tuple[ClientConnection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from rocketfleet.allocation.machine_room_nearby import room_before
 from rocketfleet.allocation.request import AllocationError
 from rocketfleet.allocation.strategies import Parameters, Strategy, StrategyName, build, needed_parameters
 from rocketfleet.base.settings_error import SettingsError
-from rocketfleet.consumer.delivery.flow import Limits, TopicLimits
+from rocketfleet.consumer.delivery.flow import QueueLimits, TopicLimits
 from rocketfleet.consumer.settings import ConsumerSettings
 from rocketfleet.worker.configuration.setting_table import BY_KEY, SETTINGS, Kind, OnTimeout, Setting
 from rocketfleet.worker.configuration.setting_values import moment
 from rocketfleet.worker.configuration.settings_file import Values, flatten
 
-_PARTS: dict[str, Any] = {"limits": Limits, "topic_limits": TopicLimits}  # fields that have fields of their own
+_PARTS: dict[str, Any] = {"limits": QueueLimits, "topic_limits": TopicLimits}  # fields that have fields of their own
 
 
 def consumer_settings(values: Mapping[str, Any]) -> ConsumerSettings:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from rocketfleet.base.processes import Identity, began
 from rocketfleet.cli.access import connection as module
-from rocketfleet.cli.access.connection import Connection, connection_options, local_broker, local_instead
+from rocketfleet.cli.access.connection import ConnectionOptions, connection_options, local_broker, local_instead
 from rocketfleet.client.config import ClientConfig, TlsConfig
 from rocketfleet.client.transport.keys import read_credentials
 from rocketfleet.devbroker import state
@@ -28,7 +28,7 @@ def settings(
 
     @click.command()
     @connection_options
-    def probe(connection: Connection) -> None:
+    def probe(connection: ConnectionOptions) -> None:
         seen.append(connection.config(environment or {}, directory))
 
     result = CliRunner().invoke(probe, list(arguments), env=dict(environment or {}))
@@ -49,7 +49,9 @@ def run_a_broker_in(directory: Path, port: int, *, acl: bool = False, tls: bool 
     beginning = began(os.getpid())
     assert beginning is not None
     processes = {NAME_SERVER: Identity(os.getpid(), beginning)}
-    state.save(layout.state, state.State(FleetSpec(acl=acl, tls=tls), {NAME_SERVER: port}, "java", "jars", processes))
+    state.save(
+        layout.state, state.FleetState(FleetSpec(acl=acl, tls=tls), {NAME_SERVER: port}, "java", "jars", processes)
+    )
     return layout
 
 

@@ -2,12 +2,12 @@
 
 from rocketfleet.cli.access.group_by_name import described
 from rocketfleet.cli.access.manifest_file import read_group
-from rocketfleet.wire.bodies import Connection, ConsumerConnection, SubscriptionData
+from rocketfleet.wire.bodies import ClientConnection, ConsumerConnection, SubscriptionData
 
 
 def test_topics_are_those_with_an_offset_and_those_of_members() -> None:
     members = ConsumerConnection(
-        connection_set=(Connection("c"),),
+        connection_set=(ClientConnection("c"),),
         subscription_table={"paid": SubscriptionData("paid"), "%RETRY%g": SubscriptionData("%RETRY%g")},
         message_model="BROADCASTING",
         consume_from_where="CONSUME_FROM_FIRST_OFFSET",

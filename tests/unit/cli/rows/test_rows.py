@@ -8,8 +8,8 @@ from rocketfleet.cli.rows.group_rows import version_name
 from rocketfleet.cli.rows.lag_rows import LagRow
 from rocketfleet.wire.bodies import (
     BrokerData,
+    ClientConnection,
     ClusterInfo,
-    Connection,
     ConsumerConnection,
     OffsetWrapper,
     QueueData,
@@ -137,7 +137,7 @@ def test_only_settings_that_were_named_are_compared() -> None:
 
 
 def test_a_member_of_two_brokers_is_one() -> None:
-    member = Connection("me@1", "10.0.0.1:5", "JAVA", 473)
+    member = ClientConnection("me@1", "10.0.0.1:5", "JAVA", 473)
     rows = group_rows.member_rows({name: ConsumerConnection((member,)) for name in ("broker-a", "broker-b")})
     assert rows == [{"client_id": "me@1", "address": "10.0.0.1:5", "language": "JAVA", "version": "V5_3_0"}]
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.cli.commands.run import ending
-from rocketfleet.cli.running.run_screen import Screen, line_of, table_of, wants_table
+from rocketfleet.cli.running.run_screen import RunScreen, line_of, table_of, wants_table
 
 SPEC: dict[str, object] = {
     "cluster": {"nameServers": ["127.0.0.1:9876"]},
@@ -56,7 +56,7 @@ def test_a_group_in_a_table() -> None:
 
 
 def test_without_a_table_only_changes_are_said(capsys: pytest.CaptureFixture[str]) -> None:
-    with Screen(table=False) as screen:
+    with RunScreen(table=False) as screen:
         for _ in range(3):
             screen.show([group(STATUS)], {})
     assert len(capsys.readouterr().out.splitlines()) == 1
@@ -64,7 +64,7 @@ def test_without_a_table_only_changes_are_said(capsys: pytest.CaptureFixture[str
 
 def test_a_change_of_one_group_does_not_repeat_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     other = group(None, "billing")
-    with Screen(table=False) as screen:
+    with RunScreen(table=False) as screen:
         screen.show([group(None), other], {})
         screen.show([group(STATUS), other], {})
         screen.show([other], {})  # the group is gone: no line, and the next one of that name begins anew
@@ -99,7 +99,7 @@ def unready(message: str, reason: str = "PodTrouble", status: str = "False") -> 
 
 def test_a_member_that_cannot_start_is_said_once_with_its_log(capsys: pytest.CaptureFixture[str]) -> None:
     boom = "orders-0: exit code 2: module 'boom' raised KeyError: 'DATABASE_URL' while it was imported: see the log"
-    with Screen(table=False) as screen:
+    with RunScreen(table=False) as screen:
         screen.logs = lambda key: Path("state") / key[1] / "logs"
         screen.show([group(unready(boom))], {})
         screen.show([group(unready("1 of 2 pods are ready.", "PodsNotReady"))], {})  # it is tried again
@@ -119,7 +119,7 @@ def test_a_member_that_cannot_start_is_said_once_with_its_log(capsys: pytest.Cap
 
 
 def test_members_that_fail_in_turn_are_said_once_each(capsys: pytest.CaptureFixture[str]) -> None:
-    with Screen(table=False) as screen:
+    with RunScreen(table=False) as screen:
         for said in ("orders-0: code 2", "orders-0: code 2; orders-1: code 2", "orders-1: code 2", "orders-0: code 3"):
             screen.show([group(unready(said))], {})
             screen.show([group(unready("1 of 2 pods are ready.", "PodsNotReady"))], {})

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.waiting import until
 
-from rocketfleet.cli.sending.delivery import Body, Delivery, Tally, at_most, lines_of, repeated
-from rocketfleet.cli.sending.pace import Pace
+from rocketfleet.cli.sending.delivery import Delivery, OutgoingBody, SendCounters, at_most, lines_of, repeated
+from rocketfleet.cli.sending.pace import SendRate
 from rocketfleet.client.errors import NoRoute
 
 
@@ -44,7 +44,7 @@ class Run:
     def __init__(self, **options: Any) -> None:
         self.broker = Broker()
         self.said: list[str] = []
-        self.tally = Tally()
+        self.tally = SendCounters()
         self.stop = asyncio.Event()
         self.delivery = Delivery(
             self.broker.send,
@@ -59,9 +59,9 @@ class Run:
         return self.tally.sent, self.tally.failed, self.tally.empty
 
 
-async def given_bodies(bodies: Sequence[bytes | None]) -> AsyncIterator[Body]:
+async def given_bodies(bodies: Sequence[bytes | None]) -> AsyncIterator[OutgoingBody]:
     for number, data in enumerate(bodies, 1):
-        yield Body(number, data)
+        yield OutgoingBody(number, data)
 
 
 @settings(max_examples=60)
@@ -139,7 +139,7 @@ async def test_a_stop_lets_what_is_under_way_come_to_its_end() -> None:
 
 
 async def test_a_stop_ends_the_wait_for_the_next_turn() -> None:
-    run = Run(pace=Pace(0.001, lambda: 0.0))  # the second turn comes after a quarter of an hour
+    run = Run(pace=SendRate(0.001, lambda: 0.0))  # the second turn comes after a quarter of an hour
     running = asyncio.create_task(run.delivery.run(repeated(b"x", 2)))
     await until(lambda: run.tally.sent == 1)
     run.stop.set()
@@ -153,14 +153,14 @@ async def test_lines_of_a_pipe_as_they_come() -> None:
     try:
         lines = lines_of(reading, 10, stop)
         os.write(writing, b"one\ntwo\nthr")
-        assert await anext(lines) == Body(1, b"one")
-        assert await anext(lines) == Body(2, b"two")
+        assert await anext(lines) == OutgoingBody(1, b"one")
+        assert await anext(lines) == OutgoingBody(2, b"two")
         third = asyncio.ensure_future(anext(lines))
         await asyncio.sleep(0)
         assert not third.done()
         os.write(writing, b"ee")
         os.close(writing)
-        assert await asyncio.wait_for(third, 30) == Body(3, b"three")
+        assert await asyncio.wait_for(third, 30) == OutgoingBody(3, b"three")
         assert [line async for line in lines] == []
     finally:
         os.close(reading)
@@ -187,7 +187,7 @@ async def test_lines_of_a_regular_file(tmp_path: Path) -> None:
         lines = [line async for line in lines_of(descriptor, 10, asyncio.Event())]
     finally:
         os.close(descriptor)
-    assert lines == [Body(i + 1, b"%d" % i) for i in range(30_000)]
+    assert lines == [OutgoingBody(i + 1, b"%d" % i) for i in range(30_000)]
 
 
 async def test_the_first_so_many() -> None:
@@ -196,7 +196,7 @@ async def test_the_first_so_many() -> None:
 
 
 def test_the_summary() -> None:
-    tally = Tally()
+    tally = SendCounters()
     tally.sent = 1
     assert tally.summary("orders", 0.25) == "sent 1 message to orders in 0.25 s"
     tally.sent, tally.failed, tally.empty = 12000, 3, 1

@@ -5,7 +5,7 @@ import io
 import pytest
 from tests.support.clock import Clock
 
-from rocketfleet.cli.sending.progress import Progress, bar
+from rocketfleet.cli.sending.progress import ProgressLine, bar
 
 
 class Terminal(io.StringIO):
@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
 
 def test_at_most_ten_times_a_second() -> None:
     terminal, clock = Terminal(), Clock(0.0)
-    progress = Progress(terminal, lambda: "state", clock=clock)
+    progress = ProgressLine(terminal, lambda: "state", clock=clock)
     for _ in range(10):
         progress.update()
     assert terminal.getvalue().count("state") == 1
@@ -26,7 +26,7 @@ def test_at_most_ten_times_a_second() -> None:
 
 def test_what_is_said_takes_the_lines_place() -> None:
     terminal = Terminal()
-    progress = Progress(terminal, lambda: "state", clock=Clock(0.0))
+    progress = ProgressLine(terminal, lambda: "state", clock=Clock(0.0))
     progress.update()
     progress.say("line 3: too long")
     progress.clear()
@@ -35,13 +35,13 @@ def test_what_is_said_takes_the_lines_place() -> None:
 
 def test_no_progress_where_none_is_wanted() -> None:
     terminal = Terminal()
-    Progress(terminal, lambda: "state", wanted=False).update()
+    ProgressLine(terminal, lambda: "state", wanted=False).update()
     assert terminal.getvalue() == ""
 
 
 def test_no_terminal_no_progress() -> None:
     stream = io.StringIO()
-    progress = Progress(stream, lambda: "state")
+    progress = ProgressLine(stream, lambda: "state")
     progress.update()
     progress.clear()
     assert stream.getvalue() == ""

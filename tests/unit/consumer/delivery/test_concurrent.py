@@ -15,7 +15,7 @@ from tests.support.waiting import turns, until
 from tests.unit.consumer.messages import several
 from tests.unit.consumer.model_broker import queue
 
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.concurrent import EXPIRED_LEVEL, ConcurrentConsumption, ConcurrentTimings
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
@@ -34,7 +34,7 @@ class Scene:
 
     def __init__(self, handler: Callable[[Any], Any], *, timings: ConcurrentTimings = QUICK, **settings: Any) -> None:
         self.clock = Clock()
-        self.tally = Tally()
+        self.tally = ConsumerCounters()
         self.sent_back: list[tuple[int, int]] = []
         self.refuse: Exception | None = None
         self.gate = asyncio.Event()

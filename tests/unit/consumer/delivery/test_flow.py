@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketfleet.consumer.delivery.flow import MIB, Limits, TopicLimits, divided, reason_to_wait
+from rocketfleet.consumer.delivery.flow import MIB, QueueLimits, TopicLimits, divided, reason_to_wait
 
-LIMITS = Limits(count=10, size_mib=2, span=20)
+LIMITS = QueueLimits(count=10, size_mib=2, span=20)
 
 
 @pytest.mark.parametrize(
@@ -51,18 +51,18 @@ def test_what_only_waits_for_a_commit_counts_ten_times_less(
 
 @given(st.integers(1, 65535), st.integers(1, 1024), st.integers(1, 500))
 def test_a_topics_limits_are_shared_out_and_never_to_nothing(count: int, size: int, queues: int) -> None:
-    limits = divided(Limits(), TopicLimits(count, size), queues)
+    limits = divided(QueueLimits(), TopicLimits(count, size), queues)
     assert limits.count >= 1
     assert limits.size_mib >= 1
     assert limits.count * queues <= max(count, queues)
     assert limits.size_mib * queues <= max(size, queues)
-    assert limits.span == Limits().span
+    assert limits.span == QueueLimits().span
 
 
 def test_where_a_topic_has_no_limits_the_queues_keep_theirs() -> None:
     assert divided(LIMITS, TopicLimits(), 7) == LIMITS
-    assert divided(LIMITS, TopicLimits(count=70), 7) == Limits(count=10, size_mib=2, span=20)
-    assert divided(LIMITS, TopicLimits(size_mib=70), 7) == Limits(count=10, size_mib=10, span=20)
+    assert divided(LIMITS, TopicLimits(count=70), 7) == QueueLimits(count=10, size_mib=2, span=20)
+    assert divided(LIMITS, TopicLimits(size_mib=70), 7) == QueueLimits(count=10, size_mib=10, span=20)
 
 
 def test_without_queues_there_is_nothing_to_divide() -> None:

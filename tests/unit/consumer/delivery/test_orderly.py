@@ -12,7 +12,7 @@ from tests.support.waiting import turns, until
 from tests.unit.consumer.messages import several
 from tests.unit.consumer.model_broker import queue
 
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.orderly import OrderlyConsumption, OrderlyTimings
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
@@ -36,7 +36,7 @@ QUICK = OrderlyTimings(tick=0.002)
 class Scene:
     def __init__(self, handler: Callable[[Any], Any], *, timings: OrderlyTimings = QUICK, **settings: Any) -> None:
         self.clock = Clock()
-        self.tally = Tally()
+        self.tally = ConsumerCounters()
         self.buried: list[int] = []
         self.refuse: Exception | None = None
         self.gate = asyncio.Event()

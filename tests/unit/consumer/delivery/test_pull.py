@@ -12,9 +12,9 @@ from tests.unit.consumer.messages import several, stored
 from tests.unit.consumer.model_broker import ADDRESS, ModelBroker, ModelClient, queue
 
 from rocketfleet.client.errors import ClientClosed, ConnectError, ResponseError
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery import pull
-from rocketfleet.consumer.delivery.flow import Limits, reason_to_wait
+from rocketfleet.consumer.delivery.flow import QueueLimits, reason_to_wait
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue, next_batch
 from rocketfleet.consumer.delivery.pull import Puller, PullHooks, PullTimings
@@ -44,7 +44,7 @@ class Scene:
         self.offered = 0
         self.restarted: list[int] = []
         self.stale = 0
-        self.limits = Limits(count=10)
+        self.limits = QueueLimits(count=10)
         self.puller = Puller(
             self.client,  # type: ignore[arg-type]  # a model
             ConsumerSettings("g", (subscription,), **settings),
@@ -57,7 +57,7 @@ class Scene:
                 limits=lambda _topic: self.limits,
             ),
             clock=self.clock,
-            tally=Tally(),
+            tally=ConsumerCounters(),
             timings=timings,
         )
         self.task = asyncio.create_task(self.puller.run())
@@ -347,7 +347,7 @@ async def test_the_span_counts_for_concurrent_consumption_only(make: Make) -> No
     orderly = make(consume_mode=ConsumeMode.ORDERLY, pull_batch_size=1)
     concurrent = make(pull_batch_size=1)
     for scene in (orderly, concurrent):
-        scene.limits = Limits(count=1000, span=5)
+        scene.limits = QueueLimits(count=1000, span=5)
         scene.broker.store(queue(), 20)
     await until(lambda: orderly.window.next_offset == 20)
     await turns(50)

@@ -10,7 +10,7 @@ from tests.unit.consumer.messages import several
 
 from rocketfleet.consumer.delivery import threads as threads_module
 from rocketfleet.consumer.delivery.lane import Lane
-from rocketfleet.consumer.delivery.pace import Pace
+from rocketfleet.consumer.delivery.pace import HandlerPace
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 from rocketfleet.consumer.delivery.threads import IDLE_SECONDS, Threads
 from rocketfleet.wire.queue import MessageQueue
@@ -28,7 +28,7 @@ class Pool:
     """Threads whose handler waits until the test lets it go."""
 
     def __init__(self, minimum: int = 2, maximum: int = 4, idle: float = IDLE_SECONDS) -> None:
-        self.pace = Pace()
+        self.pace = HandlerPace()
         self.entered: list[Lane] = []
         self.left = 0
         self.let_go = threading.Semaphore(0)

@@ -17,13 +17,13 @@ from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import ADDRESS, ME, ModelBroker, ModelClient, queue
 
 from rocketfleet.client.errors import RequestTimeout, SystemBusy
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.concurrent import ConcurrentConsumption, ConcurrentTimings
 from rocketfleet.consumer.delivery.pull import PullTimings
 from rocketfleet.consumer.handler import inspect_handler
 from rocketfleet.consumer.handover import ownership
 from rocketfleet.consumer.handover.holdings import FinalOffset, HandoverTimings, Holding, Holdings
-from rocketfleet.consumer.handover.ownership import AWAKE_SECONDS, Effect, Event, Lock, State
+from rocketfleet.consumer.handover.ownership import AWAKE_SECONDS, Effect, Lock, OwnershipState, QueueEvent
 from rocketfleet.consumer.handover.roster import GRACE_SECONDS
 from rocketfleet.consumer.offset_storage.offsets import BrokerOffsets
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings, Handover
@@ -47,7 +47,7 @@ class Scene:
         self.clock = Clock()
         self.broker = ModelBroker(self.clock)
         self.client = ModelClient(self.broker)
-        self.tally = Tally()
+        self.tally = ConsumerCounters()
         self.got: list[int] = []
         self.writing = threading.Lock()
         self.let_go = threading.Event()
@@ -150,7 +150,9 @@ async def test_the_last_commit_is_made_because_the_table_says_so(make: Make) -> 
     scene.broker.store(queue(), 3)
     await scene.own()
     await until(lambda: scene.got == [0, 1, 2])
-    with patch.dict(ownership.TABLE, {(State.LEAVING, Event.SETTLED): (State.RELEASING, (Effect.UNLOCK,))}):
+    with patch.dict(
+        ownership.TABLE, {(OwnershipState.LEAVING, QueueEvent.SETTLED): (OwnershipState.RELEASING, (Effect.UNLOCK,))}
+    ):
         scene.holdings.release([queue()])
         await until(lambda: queue() not in scene.holdings.queues)
     assert scene.holdings.final == {}
@@ -162,7 +164,7 @@ async def test_an_event_that_cannot_happen_is_logged_and_changes_nothing(
 ) -> None:
     scene = make()
     holding = await scene.own()
-    scene.holdings.event(holding, Event.PERSISTED)
+    scene.holdings.event(holding, QueueEvent.PERSISTED)
     assert "PERSISTED cannot happen to a queue that is OWNED" in caplog.text
     assert holding.is_owned
     assert scene.holdings.owned == {queue()}
@@ -207,7 +209,7 @@ async def test_a_handover_finishes_persists_and_unlocks_in_this_order(make: Make
     scene.broker.asked.clear()
     scene.holdings.release([queue()])
     await turns()
-    assert holding.state is State.LEAVING
+    assert holding.state is OwnershipState.LEAVING
     assert scene.broker.count(RequestCode.UPDATE_CONSUMER_OFFSET) == 0
     scene.let_go.set()
     assert await scene.gone() == FinalOffset(1, confirmed=True, unfinished=0)
@@ -307,8 +309,8 @@ async def test_a_lost_queue_is_dropped_uncommitted_and_wanted_again(make: Make) 
     assert holding.lane is not None
     window = holding.lane.window
     scene.broker.committed.clear()
-    scene.holdings.event(holding, Event.REFUSED)
-    assert holding.state is State.WANTED
+    scene.holdings.event(holding, QueueEvent.REFUSED)
+    assert holding.state is OwnershipState.WANTED
     assert window.dropped
     assert scene.holdings.committable() == {}
     scene.let_go.set()
@@ -321,12 +323,12 @@ async def test_a_lost_queue_is_dropped_uncommitted_and_wanted_again(make: Make) 
     await until(lambda: scene.got == [0, 4])
 
 
-DOUBTS = [Event.INTERRUPTED, Event.LAPSED]
+DOUBTS = [QueueEvent.INTERRUPTED, QueueEvent.LAPSED]
 
 
 @pytest.mark.parametrize("event", DOUBTS)
 async def test_a_doubtful_lock_neither_begins_nor_commits_and_goes_on_after_two_grants_and_a_look(
-    make: Make, event: Event
+    make: Make, event: QueueEvent
 ) -> None:
     scene = make()
     holding = await scene.own()
@@ -353,7 +355,7 @@ async def test_a_doubtful_lock_neither_begins_nor_commits_and_goes_on_after_two_
     assert len(scene.broker.committed) == committed
     gate.set()
     await until(lambda: scene.got == [0, 1, 2, 3])
-    assert (holding.state, holding.lock, queue_state(holding)) == (State.OWNED, Lock.HELD, QueueState.OWNED)
+    assert (holding.state, holding.lock, queue_state(holding)) == (OwnershipState.OWNED, Lock.HELD, QueueState.OWNED)
     assert holding.lane is lane, "nothing was thrown away, nothing is handled twice"
     assert scene.holdings.committable().keys() == {queue()}
 
@@ -364,7 +366,7 @@ async def test_what_is_at_work_in_a_doubt_counts_when_it_is_settled(make: Make) 
     holding = await scene.own()
     scene.broker.store(queue(), 1)
     await until(lambda: scene.got == [0])
-    scene.holdings.event(holding, Event.LAPSED)
+    scene.holdings.event(holding, QueueEvent.LAPSED)
     assert holding.lane is not None
     lane = holding.lane
     scene.let_go.set()
@@ -377,7 +379,7 @@ async def test_what_is_at_work_in_a_doubt_counts_when_it_is_settled(make: Make) 
 
 
 @pytest.mark.parametrize("event", DOUBTS)
-async def test_a_queue_that_somebody_else_had_meanwhile_starts_anew(make: Make, event: Event) -> None:
+async def test_a_queue_that_somebody_else_had_meanwhile_starts_anew(make: Make, event: QueueEvent) -> None:
     scene = make()
     scene.broker.store(queue(), 5)
     holding = await scene.own()
@@ -399,7 +401,7 @@ async def test_an_offset_that_the_broker_has_forgotten_is_told_again(make: Make)
     holding = await scene.own()
     await until(lambda: scene.holdings.committable() == {queue(): 5})
     await scene.offsets.persist(scene.holdings.committable())
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     scene.broker.offsets[queue()] = 2  # it was killed, and had not written it down
     await scene.settle(holding)
     await scene.offsets.persist(scene.holdings.committable())
@@ -410,7 +412,7 @@ async def test_an_offset_that_the_broker_has_forgotten_is_told_again(make: Make)
 async def test_a_look_at_the_offset_is_tried_until_it_is_known(make: Make) -> None:
     scene = make()
     holding = await scene.own()
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     query = RequestCode.QUERY_CONSUMER_OFFSET
     scene.broker.failures[query] = RequestTimeout(ADDRESS, query, 3.0)
     scene.lock(holding)
@@ -428,14 +430,14 @@ async def test_a_look_at_the_offset_is_tried_until_it_is_known(make: Make) -> No
 async def test_a_doubt_that_comes_while_the_offset_is_looked_at_ends_the_look(make: Make) -> None:
     scene = make()
     holding = await scene.own()
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     gate = scene.broker.gates[RequestCode.QUERY_CONSUMER_OFFSET] = asyncio.Event()
     scene.lock(holding)
     scene.lock(holding)
     checking = holding.checking
     assert checking is not None
     await turns()
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     gate.set()
     await until(checking.done)
     await turns()
@@ -453,7 +455,7 @@ async def test_a_connection_that_breaks_while_the_offset_is_read_suspends_all_th
     assert holding is not None
     scene.lock(holding)
     await turns()
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     gate.set()
     await until(lambda: holding.lane is not None)
     for _ in range(10):
@@ -474,7 +476,7 @@ async def test_a_doubt_that_is_settled_before_the_offset_was_read_reads_it_again
     assert holding is not None
     scene.lock(holding)
     await turns()
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     scene.broker.offsets[queue()] = 2  # somebody else has been here
     await scene.settle(holding)
     await until(lambda: scene.got == [2])
@@ -485,12 +487,12 @@ async def test_a_doubtful_queue_is_left_when_the_doubt_is_settled(make: Make) ->
     holding = await scene.own()
     scene.broker.store(queue(), 2)
     await until(lambda: len(scene.got) == 2)
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     scene.broker.asked.clear()
     scene.holdings.release([queue()])
     for _ in range(10):
         await asyncio.sleep(0.002)
-    assert holding.state is State.SETTLING
+    assert holding.state is OwnershipState.SETTLING
     assert scene.broker.asked == [], "it may be somebody else's: nothing is committed"
     await scene.settle(holding)
     assert await scene.gone() == FinalOffset(2, confirmed=True, unfinished=0)
@@ -503,7 +505,7 @@ async def test_a_doubtful_queue_that_somebody_else_had_is_left_without_a_commit(
     holding = await scene.own()
     scene.broker.store(queue(), 2)
     await until(lambda: len(scene.got) == 2)
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     scene.holdings.release([queue()])
     scene.broker.offsets[queue()] = 9
     scene.broker.committed.clear()
@@ -518,7 +520,7 @@ async def test_a_doubt_that_is_not_settled_in_time_is_left_without_a_commit_and_
     holding = await scene.own()
     scene.broker.store(queue(), 2)
     await until(lambda: len(scene.got) == 2)
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     scene.broker.committed.clear()
     scene.holdings.release([queue()])
     assert await scene.gone() == FinalOffset(2, confirmed=False, unfinished=0)
@@ -532,7 +534,7 @@ async def test_a_doubt_while_leaving_throws_away_what_was_not_begun(make: Make) 
     holding = await scene.own()
     scene.broker.store(queue(), 5)
     await until(lambda: scene.got == [0])
-    scene.holdings.event(holding, Event.LAPSED)
+    scene.holdings.event(holding, QueueEvent.LAPSED)
     scene.holdings.release([queue()])
     await turns()
     assert holding.lane is not None
@@ -569,7 +571,7 @@ async def test_a_lock_is_not_given_back_while_a_request_for_it_is_on_its_way(mak
     holding = requested(scene)
     scene.holdings.release([queue()])
     await turns()
-    assert holding.state is State.RELEASING
+    assert holding.state is OwnershipState.RELEASING
     assert scene.broker.asked == []
     holding.lock_answered.set()
     scene.lock(holding)
@@ -585,7 +587,7 @@ async def test_a_lock_is_given_back_until_the_broker_has_answered(make: Make) ->
     scene.broker.failures[unlock] = SystemBusy(2, "too many requests", ADDRESS, unlock)
     scene.holdings.release([queue()])
     await until(lambda: scene.broker.count(unlock) >= 3)
-    assert holding.state is State.RELEASING
+    assert holding.state is OwnershipState.RELEASING
     scene.holdings.want([queue()])
     assert scene.holdings.get(queue()) is holding, "what is being given back is not wanted yet"
     scene.broker.failures[unlock] = RequestTimeout(ADDRESS, unlock, 1.0)
@@ -717,7 +719,7 @@ async def test_a_restart_begins_elsewhere_and_what_was_in_flight_does_not_count(
     await until(lambda: holding.lane is not None and holding.lane is not lane)
     await until(lambda: 3 in scene.got and 19 in scene.got)
     assert lane.window.dropped
-    assert holding.state is State.OWNED
+    assert holding.state is OwnershipState.OWNED
     await scene.offsets.persist(scene.holdings.committable())
     assert scene.broker.offsets[queue()] == 20
 
@@ -727,7 +729,7 @@ async def test_a_restart_of_what_is_no_longer_ours_does_nothing(make: Make) -> N
     holding = await scene.own()
     lane = holding.lane
     assert lane is not None
-    scene.holdings.event(holding, Event.REFUSED)
+    scene.holdings.event(holding, QueueEvent.REFUSED)
     scene.holdings.restart(lane, 3)
     assert holding.start_at is None
     assert holding.lane is None
@@ -735,7 +737,7 @@ async def test_a_restart_of_what_is_no_longer_ours_does_nothing(make: Make) -> N
 
 @pytest.mark.parametrize("event", DOUBTS)
 async def test_a_reset_that_comes_while_the_lock_is_in_doubt_is_honoured_when_that_is_settled(
-    make: Make, event: Event
+    make: Make, event: QueueEvent
 ) -> None:
     """The broker says it once."""
     scene = make()
@@ -761,7 +763,7 @@ async def test_a_reset_keeps_what_was_handled_before_it_from_being_committed(mak
     scene.broker.store(queue(), 6)
     holding = await scene.own()
     await until(lambda: scene.holdings.committable() == {queue(): 6})
-    scene.holdings.event(holding, Event.INTERRUPTED)
+    scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     assert holding.lane is not None
     scene.holdings.restart(holding.lane, 3)
     scene.lock(holding)
@@ -783,7 +785,7 @@ async def test_a_reset_that_comes_while_the_queue_is_leaving_is_where_it_is_left
     assert lane is not None
     scene.holdings.release([queue()])
     if doubtful:
-        scene.holdings.event(holding, Event.INTERRUPTED)
+        scene.holdings.event(holding, QueueEvent.INTERRUPTED)
     scene.holdings.restart(lane, 3)
     scene.let_go.set()
     if doubtful:
@@ -798,7 +800,7 @@ async def test_a_queue_that_a_slave_moves_is_delivered_once_a_master_was_asked(m
     scene.broker.store(queue(), 6)
     holding = await scene.own()
     await until(lambda: scene.got == [0, 1, 2, 3, 4, 5])
-    scene.holdings.event(holding, Event.NO_MASTER)
+    scene.holdings.event(holding, QueueEvent.NO_MASTER)
     lane = holding.lane
     assert lane is not None
     scene.got.clear()
@@ -806,7 +808,7 @@ async def test_a_queue_that_a_slave_moves_is_delivered_once_a_master_was_asked(m
     await until(lambda: holding.lane not in (None, lane))
     await turns(50)
     assert scene.got == []
-    scene.holdings.event(holding, Event.MASTER_BACK)
+    scene.holdings.event(holding, QueueEvent.MASTER_BACK)
     await scene.settle(holding)
     await until(lambda: scene.got == [3, 4, 5])
 
@@ -818,7 +820,7 @@ async def test_a_restart_that_was_overtaken_by_a_loss_is_forgotten(make: Make) -
     lane = holding.lane
     assert lane is not None
     scene.holdings.restart(lane, 3)
-    scene.holdings.event(holding, Event.REFUSED)
+    scene.holdings.event(holding, QueueEvent.REFUSED)
     scene.broker.offsets[queue()] = 15  # somebody else went on from the reset
     scene.got.clear()
     scene.lock(holding)
@@ -884,7 +886,7 @@ async def lost_with_a_handler_at_work(make: Make, **settings: Any) -> Scene:
     holding = await scene.own()
     scene.broker.store(queue(), 3)
     await until(lambda: scene.got == [0])
-    scene.holdings.event(holding, Event.REFUSED)
+    scene.holdings.event(holding, QueueEvent.REFUSED)
     scene.holdings.release([queue()])
     await until(lambda: scene.holdings.queues == frozenset())
     assert at_work(scene) == 1
@@ -1024,14 +1026,14 @@ async def test_without_a_master_it_is_handled_and_not_committed_until_there_is_o
     scene = make()
     holding = await scene.own()
     scene.clock.now += LIVES  # however long that takes
-    scene.holdings.event(holding, Event.NO_MASTER)
+    scene.holdings.event(holding, QueueEvent.NO_MASTER)
     assert scene.holdings.owned == {queue()}
     scene.broker.store(queue(), 3)
     await until(lambda: scene.got == [0, 1, 2])
     assert scene.holdings.committable() == {}
     scene.holdings.release([queue()])
-    assert holding.state is State.STANDBY, "nobody else could have it"
-    scene.holdings.event(holding, Event.MASTER_BACK)
+    assert holding.state is OwnershipState.STANDBY, "nobody else could have it"
+    scene.holdings.event(holding, QueueEvent.MASTER_BACK)
     assert scene.holdings.owned == frozenset()
     await scene.settle(holding)
     await until(lambda: scene.holdings.committable() == {queue(): 3})
@@ -1048,7 +1050,7 @@ async def test_what_may_be_committed_can_be_asked_of_some_lanes(make: Make) -> N
     assert first.lane is not None
     assert scene.holdings.committable({first.lane}).keys() == {queue(0)}
     assert scene.holdings.committable().keys() == {queue(0), queue(1)}
-    scene.holdings.event(second, Event.LAPSED)
+    scene.holdings.event(second, QueueEvent.LAPSED)
     assert scene.holdings.committable().keys() == {queue(0)}
     scene.clock.now += LIVES  # nobody has looked at the lease yet
     assert scene.holdings.committable() == {}

@@ -24,7 +24,7 @@ from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 from rocketfleet.consumer.handover.holdings import Holding
 from rocketfleet.consumer.handover.lock_keeper import LOOK_HOLDS, OWNERS_FIRST, RECENTLY, RELEASE_AGAIN, LockKeeper, due
-from rocketfleet.consumer.handover.ownership import CONFIRM_APART, Event, Lock, State
+from rocketfleet.consumer.handover.ownership import CONFIRM_APART, Lock, OwnershipState, QueueEvent
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.bodies import LockBatchRequest, UnlockBatchRequest
@@ -53,7 +53,7 @@ class Table:
         holding.lock_address = address
         self.told.append((holding.queue.queue_id, "granted", requested_at))
 
-    def event(self, holding: Holding, event: Event) -> None:
+    def event(self, holding: Holding, event: QueueEvent) -> None:
         self.told.append((holding.queue.queue_id, event.name.lower()))
 
 
@@ -108,12 +108,12 @@ class Scene:
         )
 
     def want(self, number: int) -> Holding:
-        return self.hold(number, State.WANTED, Lock.NONE)
+        return self.hold(number, OwnershipState.WANTED, Lock.NONE)
 
     def hold(
         self,
         number: int,
-        state: State = State.OWNED,
+        state: OwnershipState = OwnershipState.OWNED,
         lock: Lock = Lock.HELD,
         *,
         lease: float = 1e9,
@@ -146,46 +146,46 @@ async def scene() -> Scene:
     return Scene()
 
 
-def holding(state: State, lock: Lock, locked_at: float = 0.0) -> Holding:
+def holding(state: OwnershipState, lock: Lock, locked_at: float = 0.0) -> Holding:
     return Holding(queue(), state, lock, locked_at=locked_at)
 
 
-HOLDING = [State.OWNED, State.LEAVING, State.SETTLING]
+HOLDING = [OwnershipState.OWNED, OwnershipState.LEAVING, OwnershipState.SETTLING]
 
 
 def test_what_is_wanted_is_always_due() -> None:
-    assert due(holding(State.WANTED, Lock.NONE, 100.0), 100.0, 20.0)
+    assert due(holding(OwnershipState.WANTED, Lock.NONE, 100.0), 100.0, 20.0)
 
 
 @pytest.mark.parametrize("state", HOLDING)
-def test_what_is_in_doubt_is_always_due(state: State) -> None:
+def test_what_is_in_doubt_is_always_due(state: OwnershipState) -> None:
     assert due(holding(state, Lock.DOUBTED, 100.0), 100.0, 20.0)
 
 
 @pytest.mark.parametrize("state", HOLDING)
-def test_the_second_confirmation_is_asked_for_a_moment_later(state: State) -> None:
+def test_the_second_confirmation_is_asked_for_a_moment_later(state: OwnershipState) -> None:
     assert not due(holding(state, Lock.CONFIRMED_ONCE, 100.0), 100.0 + CONFIRM_APART - 0.01, 20.0)
     assert due(holding(state, Lock.CONFIRMED_ONCE, 100.0), 100.0 + CONFIRM_APART, 20.0)
 
 
 @pytest.mark.parametrize("lock", [Lock.HELD, Lock.CHECKING])
 @pytest.mark.parametrize("state", HOLDING)
-def test_a_lock_that_is_held_is_renewed_in_time(state: State, lock: Lock) -> None:
+def test_a_lock_that_is_held_is_renewed_in_time(state: OwnershipState, lock: Lock) -> None:
     assert not due(holding(state, lock, 100.0), 119.9, 20.0)
     assert due(holding(state, lock, 100.0), 120.0, 20.0)
 
 
 def test_a_lock_is_renewed_often_for_a_while_after_a_doubt() -> None:
-    one = holding(State.OWNED, Lock.HELD, 100.0)
+    one = holding(OwnershipState.OWNED, Lock.HELD, 100.0)
     one.recovered_at = 100.0
     assert not due(one, 100.9, 20.0)
     assert due(one, 101.0, 20.0)
     assert not due(one, 100.0 + RECENTLY, 20.0)
 
 
-@pytest.mark.parametrize("state", [State.RELEASING, State.GONE, State.STANDBY])
+@pytest.mark.parametrize("state", [OwnershipState.RELEASING, OwnershipState.GONE, OwnershipState.STANDBY])
 @pytest.mark.parametrize("lock", list(Lock))
-def test_what_is_given_back_or_has_no_master_is_never_asked_for(state: State, lock: Lock) -> None:
+def test_what_is_given_back_or_has_no_master_is_never_asked_for(state: OwnershipState, lock: Lock) -> None:
     assert not due(holding(state, lock), 1e9, 20.0)
 
 
@@ -230,7 +230,7 @@ async def test_a_lease_that_is_out_lapses_before_anything_is_asked(scene: Scene)
     now = scene.clock.now
     scene.hold(0, lease=now, locked_at=now)
     scene.hold(1, lease=now + 1, locked_at=now)
-    scene.hold(2, State.LEAVING, lease=now - 1, locked_at=now)
+    scene.hold(2, OwnershipState.LEAVING, lease=now - 1, locked_at=now)
     scene.hold(3, lock=Lock.CHECKING, lease=now, locked_at=now)
     scene.hold(4, lock=Lock.DOUBTED, lease=now, locked_at=now)
     scene.want(5).lease = now
@@ -296,7 +296,7 @@ async def test_a_queue_that_is_given_up_before_the_request_is_sent_is_not_asked_
     """Its unlock may be on its way, and the broker could handle that first."""
     first, second = scene.want(0), scene.want(1)
     scene.keeper.tick()
-    first.state, second.state = State.RELEASING, State.GONE
+    first.state, second.state = OwnershipState.RELEASING, OwnershipState.GONE
     await until(lambda: not scene.keeper._asking)
     assert scene.broker.asked == []
 
@@ -309,7 +309,7 @@ async def test_a_queue_that_is_given_up_while_dead_members_are_released_is_not_a
     gate = scene.broker.gates[UNLOCK] = asyncio.Event()
     scene.keeper.tick()
     await until(lambda: scene.broker.count(UNLOCK) == 1)
-    first.state = State.RELEASING
+    first.state = OwnershipState.RELEASING
     gate.set()
     await until(lambda: scene.table.told)
     asked = [LockBatchRequest.decode(bytes(c.body)).mq_set for _, c in scene.broker.asked if c.code == LOCK]
@@ -441,7 +441,7 @@ def find_master(scene: Scene) -> None:
 async def test_without_a_master_a_concurrent_group_goes_on_and_its_owners_ask_first_afterwards(scene: Scene) -> None:
     now = scene.clock.now
     scene.hold(0, locked_at=now)
-    scene.hold(1, State.LEAVING, locked_at=now)
+    scene.hold(1, OwnershipState.LEAVING, locked_at=now)
     scene.hold(2, lock=Lock.DOUBTED)
     starting = scene.hold(3, locked_at=now)
     starting.lane = None  # there is nothing to go on with
@@ -449,7 +449,7 @@ async def test_without_a_master_a_concurrent_group_goes_on_and_its_owners_ask_fi
     lose_master(scene)
     assert await scene.tick() == [(0, "no_master"), (2, "no_master")]
     find_master(scene)
-    scene.table.all = [scene.hold(0, State.STANDBY, Lock.DOUBTED), scene.hold(1, lock=Lock.DOUBTED), wanted]
+    scene.table.all = [scene.hold(0, OwnershipState.STANDBY, Lock.DOUBTED), scene.hold(1, lock=Lock.DOUBTED), wanted]
     told = await scene.tick()
     assert [one[:2] for one in told] == [(0, "master_back"), (1, "granted")], "who is new there waits"
     scene.clock.now += OWNERS_FIRST

@@ -21,36 +21,54 @@ from rocketfleet.consumer.handover.ownership import (
     LOCK,
     TABLE,
     Effect,
-    Event,
     ImpossibleEventError,
     Lock,
     News,
-    Ownership,
-    State,
+    OwnershipState,
+    QueueEvent,
+    QueueOwnership,
     lease_until,
     nobody_else_had_it,
     step,
 )
 
-WITH_A_WINDOW = {State.OWNED, State.STANDBY, State.LEAVING, State.SETTLING}
-LEAVING = {State.LEAVING, State.SETTLING, State.RELEASING, State.GONE}
+WITH_A_WINDOW = {OwnershipState.OWNED, OwnershipState.STANDBY, OwnershipState.LEAVING, OwnershipState.SETTLING}
+LEAVING = {OwnershipState.LEAVING, OwnershipState.SETTLING, OwnershipState.RELEASING, OwnershipState.GONE}
 DOUBTS = {Lock.DOUBTED, Lock.CONFIRMED_ONCE, Lock.CHECKING}
-WANTED = Ownership(State.WANTED, Lock.NONE)
-OWNED = Ownership(State.OWNED, Lock.HELD)
+WANTED = QueueOwnership(OwnershipState.WANTED, Lock.NONE)
+OWNED = QueueOwnership(OwnershipState.OWNED, Lock.HELD)
 
 
 # Who looks at the state before it says so; and the end of a task that only one state has.
 IMPOSSIBLE = {
-    *((state, Event.NO_MASTER) for state in (State.WANTED, State.STANDBY)),
-    *((state, Event.MASTER_BACK) for state in (State.WANTED, State.OWNED, State.LEAVING, State.SETTLING)),
-    (State.WANTED, Event.MOVED),
-    *((state, Event.SETTLED) for state in (State.WANTED, State.OWNED, State.STANDBY, State.SETTLING)),
-    *((state, Event.PERSISTED) for state in (State.WANTED, State.OWNED, State.STANDBY, State.LEAVING)),
-    *((state, Event.UNLOCKED) for state in (State.WANTED, State.OWNED, State.STANDBY, State.LEAVING, State.SETTLING)),
+    *((state, QueueEvent.NO_MASTER) for state in (OwnershipState.WANTED, OwnershipState.STANDBY)),
+    *(
+        (state, QueueEvent.MASTER_BACK)
+        for state in (OwnershipState.WANTED, OwnershipState.OWNED, OwnershipState.LEAVING, OwnershipState.SETTLING)
+    ),
+    (OwnershipState.WANTED, QueueEvent.MOVED),
+    *(
+        (state, QueueEvent.SETTLED)
+        for state in (OwnershipState.WANTED, OwnershipState.OWNED, OwnershipState.STANDBY, OwnershipState.SETTLING)
+    ),
+    *(
+        (state, QueueEvent.PERSISTED)
+        for state in (OwnershipState.WANTED, OwnershipState.OWNED, OwnershipState.STANDBY, OwnershipState.LEAVING)
+    ),
+    *(
+        (state, QueueEvent.UNLOCKED)
+        for state in (
+            OwnershipState.WANTED,
+            OwnershipState.OWNED,
+            OwnershipState.STANDBY,
+            OwnershipState.LEAVING,
+            OwnershipState.SETTLING,
+        )
+    ),
 }
 
 
-def possible(now: Ownership, events: Iterable[Event] = Event) -> list[Event]:
+def possible(now: QueueOwnership, events: Iterable[QueueEvent] = QueueEvent) -> list[QueueEvent]:
     return [event for event in events if (now.state, event) not in IMPOSSIBLE]
 
 
@@ -58,7 +76,7 @@ def possible(now: Ownership, events: Iterable[Event] = Event) -> list[Event]:
 class Life:
     """What has become of a queue so far."""
 
-    now: Ownership = WANTED
+    now: QueueOwnership = WANTED
     window: bool = False  # a window is open: pulled, delivered, committed
     on_hold: bool = False
     doubted: bool = False  # since the last grant that counted
@@ -68,13 +86,13 @@ class Life:
     unlocked: bool = False
 
 
-def live(life: Life, event: Event) -> Life:
+def live(life: Life, event: QueueEvent) -> Life:
     """One step; raises an AssertionError where a promise is broken."""
     before, (now, effects) = life.now, step(life.now, event)
     life = replace(life, now=now)
-    if event in (Event.LAPSED, Event.INTERRUPTED, Event.NO_MASTER) and before.lock is not Lock.NONE:
+    if event in (QueueEvent.LAPSED, QueueEvent.INTERRUPTED, QueueEvent.NO_MASTER) and before.lock is not Lock.NONE:
         life = replace(life, doubted=True, grants=0, checking=False)
-    elif event is Event.GRANTED and life.doubted and before.state is not State.STANDBY:
+    elif event is QueueEvent.GRANTED and life.doubted and before.state is not OwnershipState.STANDBY:
         life = replace(life, grants=min(2, life.grants + 1))
     for effect in effects:
         life = carry_out(life, effect, event, before)
@@ -82,16 +100,16 @@ def live(life: Life, event: Event) -> Life:
     return life
 
 
-def carry_out(life: Life, effect: Effect, event: Event, before: Ownership) -> Life:
+def carry_out(life: Life, effect: Effect, event: QueueEvent, before: QueueOwnership) -> Life:
     if effect is Effect.START:
-        assert event in (Event.GRANTED, Event.OVERTAKEN), "a window opens only under the lock"
+        assert event in (QueueEvent.GRANTED, QueueEvent.OVERTAKEN), "a window opens only under the lock"
         assert life.now == OWNED
         assert not life.window
         return replace(life, window=True, on_hold=False, doubted=False, grants=0, checking=False)
     if effect is Effect.EXTEND:
         assert life.window, "there is nothing to extend"
         assert life.now.lock is Lock.HELD
-        if event is Event.GRANTED:
+        if event is QueueEvent.GRANTED:
             assert not life.doubted, "a doubt is not settled by one grant"
         return replace(life, on_hold=False, doubted=False, grants=0, checking=False)
     if effect is Effect.RESUME:
@@ -110,22 +128,24 @@ def carry_out(life: Life, effect: Effect, event: Event, before: Ownership) -> Li
         assert not life.checking, "one look at a time"
         return replace(life, checking=True)
     if effect is Effect.GO_ON:
-        assert event is Event.NO_MASTER
+        assert event is QueueEvent.NO_MASTER
         assert life.window
         assert not life.left
         return replace(life, on_hold=False)
     if effect is Effect.ABANDON:
         assert life.window, "nothing is abandoned that is not open"
-        assert event in (Event.REFUSED, Event.OVERTAKEN), "a doubt alone throws nothing away"
+        assert event in (QueueEvent.REFUSED, QueueEvent.OVERTAKEN), "a doubt alone throws nothing away"
         return replace(life, window=False, on_hold=False, checking=False)
     if effect is Effect.RESTART:
-        assert event is Event.MOVED
+        assert event is QueueEvent.MOVED
         assert life.window
         assert not life.left, "who leaves opens no window"
-        assert before == OWNED or before.state is State.STANDBY, "in doubt it may be somebody else's to restart"
-        return replace(life, on_hold=before.state is State.STANDBY)
+        assert before == OWNED or before.state is OwnershipState.STANDBY, (
+            "in doubt it may be somebody else's to restart"
+        )
+        return replace(life, on_hold=before.state is OwnershipState.STANDBY)
     if effect is Effect.REMEMBER:
-        assert event is Event.MOVED
+        assert event is QueueEvent.MOVED
         assert life.window
         assert life.left or life.on_hold, "what can be done at once is not put off"
         return life
@@ -138,19 +158,19 @@ def carry_out(life: Life, effect: Effect, event: Event, before: Ownership) -> Li
         assert life.left
         return life
     assert effect is Effect.UNLOCK
-    assert life.now == (State.RELEASING, Lock.NONE)
+    assert life.now == (OwnershipState.RELEASING, Lock.NONE)
     assert not life.unlocked, "once: the shell tries it until it is answered"
     return replace(life, unlocked=True, window=False, on_hold=False, checking=False)
 
 
-def check(life: Life, before: Ownership, event: Event) -> None:
+def check(life: Life, before: QueueOwnership, event: QueueEvent) -> None:
     now = life.now
     assert life.window == (now.state in WITH_A_WINDOW)
-    if now.state in (State.WANTED, State.RELEASING, State.GONE):
+    if now.state in (OwnershipState.WANTED, OwnershipState.RELEASING, OwnershipState.GONE):
         assert now.lock is Lock.NONE
     else:
         assert now.lock is not Lock.NONE
-    if now.state is State.STANDBY:
+    if now.state is OwnershipState.STANDBY:
         assert now.lock in DOUBTS, "without a master there is nobody whose word holds"
     elif now.lock in DOUBTS:
         assert life.on_hold, "a doubtful lock neither begins nor commits"
@@ -162,8 +182,8 @@ def check(life: Life, before: Ownership, event: Event) -> None:
         assert before.lock is Lock.CHECKING or before == WANTED
     if life.left:
         assert now.state in LEAVING
-    if now.state is State.GONE and before.state is not State.GONE:
-        assert life.unlocked or event is Event.REFUSED, "who leaves with the lock gives it back"
+    if now.state is OwnershipState.GONE and before.state is not OwnershipState.GONE:
+        assert life.unlocked or event is QueueEvent.REFUSED, "who leaves with the lock gives it back"
 
 
 def all_lives() -> set[Life]:
@@ -178,25 +198,25 @@ def all_lives() -> set[Life]:
     return seen
 
 
-def reachable() -> set[Ownership]:
+def reachable() -> set[QueueOwnership]:
     return {life.now for life in all_lives()}
 
 
 def test_every_path_keeps_the_promises() -> None:
     lives = all_lives()
-    assert {life.now.state for life in lives} == set(State), "every state can be reached"
+    assert {life.now.state for life in lives} == set(OwnershipState), "every state can be reached"
     assert {life.now.lock for life in lives} == set(Lock)
 
 
-@given(st.lists(st.sampled_from(Event), max_size=60))
-def test_random_walks(events: list[Event]) -> None:
+@given(st.lists(st.sampled_from(QueueEvent), max_size=60))
+def test_random_walks(events: list[QueueEvent]) -> None:
     life = Life()
     for event in events:
         if event in possible(life.now):
             life = live(life, event)
 
 
-def walk(*events: Event, start: Ownership = OWNED) -> tuple[Ownership, list[Effect]]:
+def walk(*events: QueueEvent, start: QueueOwnership = OWNED) -> tuple[QueueOwnership, list[Effect]]:
     now, path = start, list[Effect]()
     for event in events:
         now, effects = step(now, event)
@@ -206,13 +226,16 @@ def walk(*events: Event, start: Ownership = OWNED) -> tuple[Ownership, list[Effe
 
 @pytest.mark.parametrize("lock", Lock)
 def test_a_queue_that_is_gone_stays_gone_and_does_nothing(lock: Lock) -> None:
-    for event in Event:
-        assert step(Ownership(State.GONE, lock), event) == (Ownership(State.GONE, Lock.NONE), ())
+    for event in QueueEvent:
+        assert step(QueueOwnership(OwnershipState.GONE, lock), event) == (
+            QueueOwnership(OwnershipState.GONE, Lock.NONE),
+            (),
+        )
 
 
 def test_from_everywhere_there_is_a_way_out_without_the_brokers_help() -> None:
     """Only with what happens by itself: being told to stop, handlers ending, and time running out."""
-    ours = (Event.STOPPING, Event.SETTLED, Event.PERSISTED, Event.LAPSED, Event.UNLOCKED)
+    ours = (QueueEvent.STOPPING, QueueEvent.SETTLED, QueueEvent.PERSISTED, QueueEvent.LAPSED, QueueEvent.UNLOCKED)
     for start in reachable():
         seen, todo = {start}, deque([start])
         while todo:
@@ -222,43 +245,43 @@ def test_from_everywhere_there_is_a_way_out_without_the_brokers_help() -> None:
                 if following not in seen:
                     seen.add(following)
                     todo.append(following)
-        assert State.GONE in {now.state for now in seen}, start
+        assert OwnershipState.GONE in {now.state for now in seen}, start
 
 
 def test_from_everywhere_but_without_a_master_being_unallocated_is_a_way_out_too() -> None:
-    for start in reachable() - {Ownership(State.STANDBY, lock) for lock in DOUBTS}:
+    for start in reachable() - {QueueOwnership(OwnershipState.STANDBY, lock) for lock in DOUBTS}:
         now = start
-        for event in (Event.UNALLOCATED, Event.SETTLED, Event.PERSISTED, Event.UNLOCKED):
+        for event in (QueueEvent.UNALLOCATED, QueueEvent.SETTLED, QueueEvent.PERSISTED, QueueEvent.UNLOCKED):
             if event in possible(now):
                 now, _ = step(now, event)
-        assert now.state is State.GONE, start
+        assert now.state is OwnershipState.GONE, start
 
 
 def test_a_refused_lock_ends_delivery_in_every_state_that_has_it() -> None:
     for start in reachable():
         if start.state in WITH_A_WINDOW:
-            following, effects = step(start, Event.REFUSED)
-            assert following.state is (State.GONE if start.state in LEAVING else State.WANTED)
+            following, effects = step(start, QueueEvent.REFUSED)
+            assert following.state is (OwnershipState.GONE if start.state in LEAVING else OwnershipState.WANTED)
             assert effects == (Effect.ABANDON,)
 
 
-@pytest.mark.parametrize("event", [Event.INTERRUPTED, Event.LAPSED])
-def test_a_doubtful_lock_is_trusted_again_only_after_two_grants_and_a_look_at_the_offset(event: Event) -> None:
-    assert walk(event) == (Ownership(State.OWNED, Lock.DOUBTED), [Effect.HOLD])
-    now, path = walk(event, Event.GRANTED)
+@pytest.mark.parametrize("event", [QueueEvent.INTERRUPTED, QueueEvent.LAPSED])
+def test_a_doubtful_lock_is_trusted_again_only_after_two_grants_and_a_look_at_the_offset(event: QueueEvent) -> None:
+    assert walk(event) == (QueueOwnership(OwnershipState.OWNED, Lock.DOUBTED), [Effect.HOLD])
+    now, path = walk(event, QueueEvent.GRANTED)
     assert (now.lock, path) == (Lock.CONFIRMED_ONCE, [Effect.HOLD])
-    for again in (Event.INTERRUPTED, Event.LAPSED):
-        assert step(now, again) == (Ownership(State.OWNED, Lock.DOUBTED), ()), "the count starts anew"
-    now, path = walk(event, Event.GRANTED, Event.GRANTED)
+    for again in (QueueEvent.INTERRUPTED, QueueEvent.LAPSED):
+        assert step(now, again) == (QueueOwnership(OwnershipState.OWNED, Lock.DOUBTED), ()), "the count starts anew"
+    now, path = walk(event, QueueEvent.GRANTED, QueueEvent.GRANTED)
     assert (now.lock, path) == (Lock.CHECKING, [Effect.HOLD, Effect.CHECK])
-    assert step(now, Event.GRANTED) == (now, ()), "renewed while the offset is being read"
-    assert step(now, Event.UNCHANGED) == (OWNED, (Effect.RESUME,))
-    for again in (Event.INTERRUPTED, Event.LAPSED):
-        assert step(now, again) == (Ownership(State.OWNED, Lock.DOUBTED), ()), "the look came to nothing"
+    assert step(now, QueueEvent.GRANTED) == (now, ()), "renewed while the offset is being read"
+    assert step(now, QueueEvent.UNCHANGED) == (OWNED, (Effect.RESUME,))
+    for again in (QueueEvent.INTERRUPTED, QueueEvent.LAPSED):
+        assert step(now, again) == (QueueOwnership(OwnershipState.OWNED, Lock.DOUBTED), ()), "the look came to nothing"
 
 
 def test_a_queue_that_somebody_else_had_meanwhile_starts_anew() -> None:
-    now, path = walk(Event.LAPSED, Event.GRANTED, Event.GRANTED, Event.OVERTAKEN)
+    now, path = walk(QueueEvent.LAPSED, QueueEvent.GRANTED, QueueEvent.GRANTED, QueueEvent.OVERTAKEN)
     assert now == OWNED
     assert path == [Effect.HOLD, Effect.CHECK, Effect.ABANDON, Effect.START]
 
@@ -266,78 +289,78 @@ def test_a_queue_that_somebody_else_had_meanwhile_starts_anew() -> None:
 def test_a_look_at_the_offset_that_comes_too_late_says_nothing() -> None:
     for start in reachable():
         if start.lock is not Lock.CHECKING:
-            for late in (Event.UNCHANGED, Event.OVERTAKEN):
+            for late in (QueueEvent.UNCHANGED, QueueEvent.OVERTAKEN):
                 assert step(start, late) == (start, ())
 
 
 def test_a_queue_that_is_moved_is_restarted_under_its_lock_and_else_it_is_remembered() -> None:
-    assert step(OWNED, Event.MOVED) == (OWNED, (Effect.RESTART,))
+    assert step(OWNED, QueueEvent.MOVED) == (OWNED, (Effect.RESTART,))
     for now in reachable():
-        if now.state in WITH_A_WINDOW - {State.STANDBY} and now != OWNED:
-            assert step(now, Event.MOVED) == (now, (Effect.REMEMBER,))
+        if now.state in WITH_A_WINDOW - {OwnershipState.STANDBY} and now != OWNED:
+            assert step(now, QueueEvent.MOVED) == (now, (Effect.REMEMBER,))
 
 
 def test_a_queue_that_a_slave_moves_is_restarted_without_a_lease() -> None:
-    standby, _ = walk(Event.NO_MASTER)
-    assert step(standby, Event.MOVED) == (standby, (Effect.RESTART,))
+    standby, _ = walk(QueueEvent.NO_MASTER)
+    assert step(standby, QueueEvent.MOVED) == (standby, (Effect.RESTART,))
 
 
 def test_leaving_is_wind_down_then_persist_then_unlock() -> None:
-    for event in (Event.UNALLOCATED, Event.STOPPING):
-        now, path = walk(event, event, Event.SETTLED, Event.PERSISTED)
-        assert now.state is State.RELEASING, "until the broker has answered"
+    for event in (QueueEvent.UNALLOCATED, QueueEvent.STOPPING):
+        now, path = walk(event, event, QueueEvent.SETTLED, QueueEvent.PERSISTED)
+        assert now.state is OwnershipState.RELEASING, "until the broker has answered"
         assert path == [Effect.WIND_DOWN, Effect.PERSIST, Effect.UNLOCK]
-        assert step(now, Event.UNLOCKED) == (Ownership(State.GONE, Lock.NONE), ())
+        assert step(now, QueueEvent.UNLOCKED) == (QueueOwnership(OwnershipState.GONE, Lock.NONE), ())
 
 
 def test_a_doubt_while_leaving_is_settled_as_any_other_and_then_persisted() -> None:
-    doubtful, path = walk(Event.UNALLOCATED, Event.INTERRUPTED, Event.SETTLED)
-    assert doubtful == (State.SETTLING, Lock.DOUBTED)
+    doubtful, path = walk(QueueEvent.UNALLOCATED, QueueEvent.INTERRUPTED, QueueEvent.SETTLED)
+    assert doubtful == (OwnershipState.SETTLING, Lock.DOUBTED)
     assert path == [Effect.WIND_DOWN, Effect.HOLD, Effect.PERSIST]
-    now, path = walk(Event.GRANTED, Event.GRANTED, Event.UNCHANGED, Event.PERSISTED, start=doubtful)
-    assert now.state is State.RELEASING
+    now, path = walk(QueueEvent.GRANTED, QueueEvent.GRANTED, QueueEvent.UNCHANGED, QueueEvent.PERSISTED, start=doubtful)
+    assert now.state is OwnershipState.RELEASING
     assert path == [Effect.CHECK, Effect.EXTEND, Effect.UNLOCK]
-    now, path = walk(Event.GRANTED, Event.GRANTED, Event.OVERTAKEN, start=doubtful)
-    assert now.state is State.RELEASING
+    now, path = walk(QueueEvent.GRANTED, QueueEvent.GRANTED, QueueEvent.OVERTAKEN, start=doubtful)
+    assert now.state is OwnershipState.RELEASING
     assert path == [Effect.CHECK, Effect.ABANDON, Effect.UNLOCK], "what is somebody else's is not committed"
 
 
 def test_a_wish_that_is_withdrawn_gives_back_what_may_still_be_granted() -> None:
-    for event in (Event.UNALLOCATED, Event.STOPPING):
-        assert step(WANTED, event) == (Ownership(State.RELEASING, Lock.NONE), (Effect.UNLOCK,))
+    for event in (QueueEvent.UNALLOCATED, QueueEvent.STOPPING):
+        assert step(WANTED, event) == (QueueOwnership(OwnershipState.RELEASING, Lock.NONE), (Effect.UNLOCK,))
 
 
 def test_while_a_lock_is_given_back_nothing_about_it_counts() -> None:
-    releasing = Ownership(State.RELEASING, Lock.NONE)
-    for event in set(Event) - {Event.UNLOCKED}:
+    releasing = QueueOwnership(OwnershipState.RELEASING, Lock.NONE)
+    for event in set(QueueEvent) - {QueueEvent.UNLOCKED}:
         assert step(releasing, event) == (releasing, ())
 
 
 def test_without_a_master_the_queue_goes_on_and_is_believed_afterwards_as_after_any_doubt() -> None:
-    now, path = walk(Event.NO_MASTER)
-    assert now.state is State.STANDBY
+    now, path = walk(QueueEvent.NO_MASTER)
+    assert now.state is OwnershipState.STANDBY
     assert path == [Effect.GO_ON]
-    assert step(now, Event.UNALLOCATED) == (now, ()), "nobody else can have it now"
-    now, path = walk(Event.MASTER_BACK, start=now)
-    assert now == (State.OWNED, Lock.DOUBTED)
+    assert step(now, QueueEvent.UNALLOCATED) == (now, ()), "nobody else can have it now"
+    now, path = walk(QueueEvent.MASTER_BACK, start=now)
+    assert now == (OwnershipState.OWNED, Lock.DOUBTED)
     assert path == [Effect.HOLD]
-    assert walk(Event.GRANTED, Event.GRANTED, Event.UNCHANGED, start=now)[0] == OWNED
+    assert walk(QueueEvent.GRANTED, QueueEvent.GRANTED, QueueEvent.UNCHANGED, start=now)[0] == OWNED
 
 
 def test_an_answer_of_the_old_master_does_not_count_once_there_is_none() -> None:
-    standby, _ = walk(Event.NO_MASTER)
-    assert walk(Event.GRANTED, Event.GRANTED, Event.GRANTED, start=standby) == (standby, [])
+    standby, _ = walk(QueueEvent.NO_MASTER)
+    assert walk(QueueEvent.GRANTED, QueueEvent.GRANTED, QueueEvent.GRANTED, start=standby) == (standby, [])
 
 
 def test_without_a_master_who_stops_winds_down_on_hold() -> None:
-    now, path = walk(Event.NO_MASTER, Event.STOPPING)
-    assert now == (State.LEAVING, Lock.DOUBTED)
+    now, path = walk(QueueEvent.NO_MASTER, QueueEvent.STOPPING)
+    assert now == (OwnershipState.LEAVING, Lock.DOUBTED)
     assert path == [Effect.GO_ON, Effect.HOLD, Effect.WIND_DOWN]
 
 
 def test_what_is_ignored_changes_nothing() -> None:
     for now in reachable():
-        for event in Event:
+        for event in QueueEvent:
             if (now.state, event) in IGNORED:
                 assert step(now, event) == (now, ())
 
@@ -345,7 +368,7 @@ def test_what_is_ignored_changes_nothing() -> None:
 def test_an_event_that_cannot_happen_is_an_error() -> None:
     found = set()
     for now in reachable():
-        for event in Event:
+        for event in QueueEvent:
             try:
                 step(now, event)
             except ImpossibleEventError:
@@ -355,9 +378,9 @@ def test_an_event_that_cannot_happen_is_an_error() -> None:
 
 def test_every_event_is_accounted_for_in_every_state() -> None:
     """A transition, ignored for a reason, or impossible; and not two of these."""
-    locks = {state: {now.lock for now in reachable() if now.state is state} for state in State}
-    for state in State:
-        for event in Event:
+    locks = {state: {now.lock for now in reachable() if now.state is state} for state in OwnershipState}
+    for state in OwnershipState:
+        for event in QueueEvent:
             believed = any((lock, event) in LOCK for lock in locks[state])
             moves = (state, event) in TABLE or (believed and (state, event) not in IGNORED)
             ignored, impossible = (state, event) in IGNORED, (state, event) in IMPOSSIBLE
@@ -367,14 +390,14 @@ def test_every_event_is_accounted_for_in_every_state() -> None:
 def test_the_table_says_something_about_every_event_of_a_lock() -> None:
     for lock in Lock:
         for event in (
-            *(Event.GRANTED, Event.REFUSED, Event.LAPSED, Event.INTERRUPTED),
-            *(Event.UNCHANGED, Event.OVERTAKEN),
+            *(QueueEvent.GRANTED, QueueEvent.REFUSED, QueueEvent.LAPSED, QueueEvent.INTERRUPTED),
+            *(QueueEvent.UNCHANGED, QueueEvent.OVERTAKEN),
         ):
             assert (lock, event) in LOCK
 
 
 def test_whatever_becomes_of_a_lock_is_seen_to_in_every_state_with_a_window() -> None:
-    for state in (State.OWNED, State.LEAVING, State.SETTLING):
+    for state in (OwnershipState.OWNED, OwnershipState.LEAVING, OwnershipState.SETTLING):
         for news in set(News) - {News.NOTHING, News.GAINED}:
             assert (state, news) in TABLE
 
@@ -398,7 +421,7 @@ def test_an_offset_is_somebody_elses_only_if_it_is_beyond_all_that_we_sent(store
 
 
 @pytest.mark.parametrize("start", [WANTED, OWNED])
-def test_asking_to_leave_twice_is_asking_once(start: Ownership) -> None:
-    once, _ = step(start, Event.UNALLOCATED)
-    assert step(once, Event.UNALLOCATED) == (once, ())
-    assert step(once, Event.STOPPING) == (once, ())
+def test_asking_to_leave_twice_is_asking_once(start: QueueOwnership) -> None:
+    once, _ = step(start, QueueEvent.UNALLOCATED)
+    assert step(once, QueueEvent.UNALLOCATED) == (once, ())
+    assert step(once, QueueEvent.STOPPING) == (once, ())

@@ -10,14 +10,14 @@ from tests.support.clock import Clock
 from tests.support.waiting import turns, until
 from tests.unit.consumer.model_broker import ADDRESS, BROKER, ME, ModelBroker, ModelClient, queue
 
-from rocketfleet.allocation.request import AllocationError, Request
+from rocketfleet.allocation.request import AllocationError, AllocationRequest
 from rocketfleet.allocation.strategies import Parameters, Scope, Strategy, build
 from rocketfleet.client.errors import ConnectError, NoPermission, RequestTimeout, ResponseError
-from rocketfleet.consumer.counters import Tally
+from rocketfleet.consumer.counters import ConsumerCounters
 from rocketfleet.consumer.delivery.lane import Lane
 from rocketfleet.consumer.delivery.process_queue import ProcessQueue
 from rocketfleet.consumer.handover.membership import Membership
-from rocketfleet.consumer.handover.ownership import State
+from rocketfleet.consumer.handover.ownership import OwnershipState
 from rocketfleet.consumer.handover.rebalancer import Rebalancer, RebalanceTimings
 from rocketfleet.consumer.handover.roster import REJOIN_SECONDS
 from rocketfleet.consumer.settings import ConsumerSettings
@@ -54,7 +54,7 @@ class Table:
         class Held:
             def __init__(self, held: MessageQueue) -> None:
                 self.queue = held
-                self.state = State.OWNED
+                self.state = OwnershipState.OWNED
 
         return [(Held(held), Lane(held, ProcessQueue(0))) for held in sorted(self.owned)]
 
@@ -80,7 +80,7 @@ class Scene:
             self.settings.subscriptions,
             clock=self.clock,
         )
-        self.tally = Tally()
+        self.tally = ConsumerCounters()
         self.rebalancer = Rebalancer(
             self.client,  # type: ignore[arg-type]  # a model
             self.settings,
@@ -261,7 +261,7 @@ async def test_a_broker_that_does_not_list_us_hears_a_heartbeat_first(make: Make
 
 
 async def test_a_strategy_that_fails_changes_nothing_and_is_named(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    def fails(_request: Request) -> list[MessageQueue]:
+    def fails(_request: AllocationRequest) -> list[MessageQueue]:
         raise AllocationError("there is no answer")
 
     scene = make(Strategy("HOPELESS", Scope.TOPIC, fails))

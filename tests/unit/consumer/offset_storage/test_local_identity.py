@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocketfleet.client.config import ClientConfig
-from rocketfleet.consumer.offset_storage.local_identity import Place, claim
+from rocketfleet.consumer.offset_storage.local_identity import OffsetDirectory, claim
 from rocketfleet.consumer.offset_storage.local_offsets import OffsetFileError
 
 NAMELESS = ClientConfig("a:1")
@@ -25,7 +25,7 @@ sys.stdin.read()
 """
 
 
-def named(directory: Path, place: Place) -> str:
+def named(directory: Path, place: OffsetDirectory) -> str:
     """Its name; it has to be a directory of the group's."""
     assert place.offsets.parent.name == "g"
     assert place.offsets.name == "offsets.json"

@@ -25,7 +25,7 @@ from rocketfleet.control.http_call import CallFailed, Credential
 from rocketfleet.control.messages import Assignment, DrainOutcome
 from rocketfleet.controller.kube.api import KubeApi
 from rocketfleet.controller.kube.backend import KubeBackend
-from rocketfleet.controller.kube.pace import Pace
+from rocketfleet.controller.kube.pace import CallRate
 from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator.group_pass import RESYNC, GroupPass
 from rocketfleet.controller.reconciling.backend import BackendError
@@ -33,7 +33,7 @@ from rocketfleet.controller.reconciling.reconcile import Reconciler
 from rocketfleet.controller.reconciling.work_queue import Requeue, WorkQueue
 from rocketfleet.controller.reconciling.worker_calls import WorkerCalls
 from rocketfleet.controller.resources.pod import Defaults
-from rocketfleet.controller.rocketmq.brokers import Brokers
+from rocketfleet.controller.rocketmq.brokers import BrokerClients
 from rocketfleet.wire.command import Command
 
 LATENCY = 0.02  # seconds until a watch tells
@@ -136,12 +136,12 @@ class OperatorProcess:
         self.fresh: list[bool] = []  # whether each was news to the view
         self._tasks: list[asyncio.Task[Any]] = []
         clock = now
-        self.api = KubeApi(LocalClient(self._reach_api), pace=Pace(clock=clock))  # type: ignore[arg-type] # what it uses of it
+        self.api = KubeApi(LocalClient(self._reach_api), pace=CallRate(clock=clock))  # type: ignore[arg-type] # what it uses of it
         self.view = KubeView(self.api)
         self.backend = KubeBackend(
             self.api, self.view, DEFAULTS, instance="test", clock=clock, wall=clock, lost=self._look_again
         )
-        self.brokers = Brokers(
+        self.brokers = BrokerClients(
             lambda config: Client(
                 replace(config, client_id=f"10.4.0.{next(_addresses)}@operator"),  # each has an address of its own
                 clock=clock,

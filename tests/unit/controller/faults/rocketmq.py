@@ -13,8 +13,8 @@ from rocketfleet.client.transport.remoting import Remoting
 from rocketfleet.controller.rocketmq.fence import READS
 from rocketfleet.wire.bodies import (
     BrokerData,
+    ClientConnection,
     ClusterInfo,
-    Connection,
     ConsumerConnection,
     ConsumerList,
     ConsumerRunningInfo,
@@ -194,7 +194,7 @@ class RocketMq:
             return reply_to(command, ResponseCode.CONSUMER_NOT_ONLINE, "not online")
         wanted = dict(pair for one in found.values() for pair in one.subscriptions)
         answer = ConsumerConnection(
-            connection_set=tuple(Connection(one, f"{member.host}:1", "JAVA") for one, member in found.items()),
+            connection_set=tuple(ClientConnection(one, f"{member.host}:1", "JAVA") for one, member in found.items()),
             subscription_table={topic: subscription(topic, text) for topic, text in wanted.items()},
         )
         return reply_to(command, body=answer.encode())

@@ -17,7 +17,7 @@ from rocketfleet.api.spec import DeletionPolicy, Engine
 from rocketfleet.controller.kube.api import KubeApi, KubeError, NotLeading
 from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.view import KubeView
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.planning.snapshot import DrainMark, NodeState, Pod
 from rocketfleet.controller.reconciling.backend import BackendError, NameServerNotAllowed
 from rocketfleet.controller.resources.code import Code
@@ -182,7 +182,7 @@ class TestPods:
         await setup.backend.create_pod(group, 0, "r1")
         await setup.backend.create_pod(group, 1, "r1")
         (told,) = setup.told
-        assert told.reason is Reason.UNKNOWN_FIELDS
+        assert told.reason is EventReason.UNKNOWN_FIELDS
         assert "ignores them: spec.containers[0].resouces. Correct spec.template" in told.message
         assert len(await setup.pods(group)) == 2, "they run all the same"
 
@@ -646,13 +646,13 @@ class TestStatus:
 
     async def test_events_are_told_once_and_never_fail(self, setup: Setup) -> None:
         group = await setup.group()
-        event = Event(Reason.DRAINED, "orders-1 drained")
+        event = Event(EventReason.DRAINED, "orders-1 drained")
         await setup.backend.emit(group, event)
         await setup.backend.emit(group, event)
         assert len(setup.server.names("events")) == 1
         assert setup.told == [event]
         setup.server.faults.append(Fault("POST", "events", 500))
-        await setup.backend.emit(group, Event(Reason.STUCK, "x", warning=True))
+        await setup.backend.emit(group, Event(EventReason.STUCK, "x", warning=True))
 
 
 class TestConfirmingADeletion:

@@ -9,17 +9,17 @@ from tests.support.clock import Clock
 from tests.unit.controller.kube_server import Fault, KubeServer, running
 
 from rocketfleet.controller.kube.api import KubeApi, KubeError
-from rocketfleet.controller.kube.pace import LONGEST_HOLD, Pace
+from rocketfleet.controller.kube.pace import LONGEST_HOLD, CallRate
 
 
-def taken(pace: Pace) -> float:
+def taken(pace: CallRate) -> float:
     wait = pace.reserve(1e9)
     assert wait is not None
     return wait
 
 
 def test_a_burst_is_free_and_then_calls_are_spread() -> None:
-    pace = Pace(10.0, 5, Clock(100.0))
+    pace = CallRate(10.0, 5, Clock(100.0))
     waits = [round(taken(pace), 6) for _ in range(8)]
     assert waits == [0.0] * 5 + [0.1, 0.2, 0.3]
 
@@ -27,7 +27,7 @@ def test_a_burst_is_free_and_then_calls_are_spread() -> None:
 @given(st.lists(st.floats(0.0, 3.0), max_size=200))
 def test_no_second_has_more_calls_than_a_burst_and_the_rate(pauses: list[float]) -> None:
     clock, times = Clock(100.0), []
-    pace = Pace(10.0, 5, clock)
+    pace = CallRate(10.0, 5, clock)
     for pause in pauses:
         clock.now += pause
         times.append(clock.now + taken(pace))
@@ -40,7 +40,7 @@ def test_no_second_has_more_calls_than_a_burst_and_the_rate(pauses: list[float])
 )
 def test_the_server_is_left_alone_for_as_long_as_it_asks(asked: str | None, seconds: float) -> None:
     clock = Clock(100.0)
-    pace = Pace(1000.0, 1000, clock)
+    pace = CallRate(1000.0, 1000, clock)
     pace.hold(asked)
     assert taken(pace) == pytest.approx(seconds)
     clock.now += seconds
@@ -52,7 +52,7 @@ def test_the_server_is_left_alone_for_as_long_as_it_asks(asked: str | None, seco
 def test_calls_that_give_up_take_nobodys_place() -> None:
     """Else a storm of them, each retried at once, would let no call through at all."""
     clock, passed = Clock(100.0), 0
-    pace = Pace(10.0, 5, clock)
+    pace = CallRate(10.0, 5, clock)
     for _ in range(10_000):  # a hundred a second, for as many seconds
         clock.now += 0.01
         passed += pace.reserve(1.0) is not None
@@ -61,7 +61,7 @@ def test_calls_that_give_up_take_nobodys_place() -> None:
 
 async def test_who_waits_for_its_turn_waits_for_a_hold_that_comes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(100.0)
-    pace = Pace(1.0, 1, clock)
+    pace = CallRate(1.0, 1, clock)
     slept = []
 
     async def sleep(seconds: float) -> None:
@@ -84,7 +84,7 @@ async def server() -> AsyncIterator[KubeServer]:
 
 async def test_after_429_nothing_is_called_until_it_may_be(server: KubeServer) -> None:
     clock = Clock(100.0)
-    api = KubeApi(server.client(), pace=Pace(1000.0, 1000, clock))
+    api = KubeApi(server.client(), pace=CallRate(1000.0, 1000, clock))
     server.faults = [Fault("GET", "pods", 429, "TooManyRequests", retry_after="30")]
     with pytest.raises(KubeError, match="429"):
         await api.get("/api/v1/pods")

@@ -9,8 +9,8 @@ from tests.unit.controller.kube_objects import group
 from rocketfleet.api.spec import Engine
 from rocketfleet.control.messages import DrainOutcome
 from rocketfleet.controller.kube.pod import group_of, mark_text, moment, owner_of, pod_of
-from rocketfleet.controller.planning.snapshot import DrainMark, Phase
-from rocketfleet.controller.reconciling.backend import Seen
+from rocketfleet.controller.planning.snapshot import DrainMark, PodPhase
+from rocketfleet.controller.reconciling.backend import PodSighting
 from rocketfleet.controller.resources.pod import Defaults, build
 from rocketfleet.wire.queue import MessageQueue
 
@@ -28,7 +28,7 @@ def raw(status: dict[str, Any] | None = None, mark: DrainMark | None = None, **m
     return made | {"status": status or {}}
 
 
-def seen(*arguments: Any, **more: Any) -> Seen:
+def seen(*arguments: Any, **more: Any) -> PodSighting:
     found = pod_of(raw(*arguments, **more))
     assert found is not None
     return found
@@ -53,7 +53,7 @@ class TestIdentity:
         assert found.pod.created == moment(CREATED)
         assert found.pod.engine is Engine.WORKER
         assert found.pod.client_ids == ("orders-3@u",)
-        assert found.pod.phase is Phase.PENDING
+        assert found.pod.phase is PodPhase.PENDING
         assert found.control is None
         assert (group_of(raw()), owner_of(raw())) == ("orders", "uid-of-orders")
 
@@ -105,19 +105,19 @@ class TestPhase:
         assert seen({"phase": phase}).pod.phase == phase
 
     def test_a_pod_of_which_nothing_is_known_may_run(self) -> None:
-        assert seen({"phase": "Unknown"}).pod.phase is Phase.RUNNING
+        assert seen({"phase": "Unknown"}).pod.phase is PodPhase.RUNNING
 
     def test_a_container_that_waits_to_be_started_again_does_not_run(self) -> None:
         state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
         pod = seen(running(state, ended(1))).pod
-        assert pod.phase is Phase.PENDING
+        assert pod.phase is PodPhase.PENDING
         assert pod.trouble == "CrashLoopBackOff after exit code 1"
 
     def test_a_drained_worker_with_a_living_sidecar_has_succeeded(self) -> None:
-        assert seen(running(ended(0))).pod.phase is Phase.SUCCEEDED
+        assert seen(running(ended(0))).pod.phase is PodPhase.SUCCEEDED
 
     def test_a_crashed_one_is_between_two_lives(self) -> None:
-        assert seen(running(ended(1))).pod.phase is Phase.PENDING
+        assert seen(running(ended(1))).pod.phase is PodPhase.PENDING
 
     def test_ready_and_since_when(self) -> None:
         condition = {"type": "Ready", "status": "True", "lastTransitionTime": CREATED}
@@ -266,7 +266,7 @@ class TestTrouble:
         sidecar = {"name": "proxy", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
         status["containerStatuses"].append(sidecar)
         pod = seen(status).pod
-        assert (pod.phase, pod.trouble) == (Phase.RUNNING, None)
+        assert (pod.phase, pod.trouble) == (PodPhase.RUNNING, None)
 
     def test_it_is_short(self) -> None:
         state = {"waiting": {"reason": "ErrImagePull", "message": "x" * 5000}}

@@ -15,12 +15,12 @@ from rocketfleet.api.names import OFFSETS_MOVED, RECOMMENDED_REPLICAS
 from rocketfleet.api.status import ConditionType, ConsumerGroupStatus, Truth
 from rocketfleet.controller.lag.lag_watch import LagWatch
 from rocketfleet.controller.lag.scaling import Meter, policy_of
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.reconciling.backend import BackendError
 from rocketfleet.controller.reconciling.reconcile import Reconciler
 from rocketfleet.controller.reporting.lag_health import lag_events
 from rocketfleet.lag.figures import GroupLag, QueueLag, Work
-from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, State, Verdict
+from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, GroupVerdict, LagFinding, LagVerdict
 from rocketfleet.lag.target import Target
 from rocketfleet.wire.queue import MessageQueue
 
@@ -60,7 +60,7 @@ class StageMonitor:
         return self.figures.get(key)
 
     def verdict(self, key: GroupKey) -> GroupVerdict:
-        return self.verdicts.get(key, GroupVerdict(State.OK, "messages are consumed as they come"))
+        return self.verdicts.get(key, GroupVerdict(LagFinding.OK, "messages are consumed as they come"))
 
     def note_owners(self, key: GroupKey, owners: Mapping[MessageQueue, str]) -> None:
         self.owners = owners
@@ -94,10 +94,10 @@ def figures(at: float, *lags: int | None, retry: int | None = 0, consumed: int =
     return GroupLag("orders", at, rows, messages=messages, seconds=1.0, retry=retry, unknown=len(lags) - len(known))
 
 
-def accused(*findings: State | str) -> GroupVerdict:
+def accused(*findings: LagFinding | str) -> GroupVerdict:
     """Of this, and maybe of that, the worst first: state and sentence in turn."""
     pairs = list(zip(findings[::2], findings[1::2], strict=True))
-    verdicts = tuple(Verdict(State(state), sentence) for state, sentence in pairs)
+    verdicts = tuple(LagVerdict(LagFinding(state), sentence) for state, sentence in pairs)
     return GroupVerdict(verdicts[0].state, verdicts[0].sentence, verdicts)
 
 
@@ -140,7 +140,7 @@ async def test_lag_scales_a_group_out_and_the_status_says_why() -> None:
     for _ in range(4):
         await passes.see(100, 100, 100, 90)
     assert passes.status.desired_replicas == 4
-    assert passes.reasons().count(Reason.SCALED_OUT) == 1
+    assert passes.reasons().count(EventReason.SCALED_OUT) == 1
     scaling = passes.status.autoscaling
     assert scaling is not None
     assert scaling.decisions is not None
@@ -172,7 +172,7 @@ async def test_the_next_one_that_leads_goes_on_from_the_status() -> None:
     await passes.to_rest()
     for _ in range(4):
         await passes.see(100, 100, 100, 90)
-    passes.monitor.verdicts[KEY] = accused(State.STALLED, "orders@broker-a:0 stands still")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.STALLED, "orders@broker-a:0 stands still")
     await passes.see(100, 100, 100, 90)
     await passes.to_rest()
     told = len(passes.stage.events)
@@ -192,13 +192,13 @@ async def test_a_change_of_state_is_a_condition_and_an_event_once() -> None:
     await passes.see(0, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY) == (Truth.TRUE, "Messages are consumed as they come")
     for behind in (5, 6, 7):
-        passes.monitor.verdicts[KEY] = accused(State.STALLED, f"orders@broker-a:0 stands still, {behind} wait")
+        passes.monitor.verdicts[KEY] = accused(LagFinding.STALLED, f"orders@broker-a:0 stands still, {behind} wait")
         await passes.see(behind, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY) == (Truth.FALSE, "orders@broker-a:0 stands still, 5 wait")
-    assert passes.reasons().count(Reason.LAG_STALLED) == 1
+    assert passes.reasons().count(EventReason.LAG_STALLED) == 1
     passes.monitor.verdicts.clear()
     await passes.see(0, 0, 0, 0)
-    assert passes.reasons().count(Reason.LAG_RECOVERED) == 1
+    assert passes.reasons().count(EventReason.LAG_RECOVERED) == 1
 
 
 async def test_a_group_that_is_suspended_is_not_accused_and_not_scaled() -> None:
@@ -207,11 +207,11 @@ async def test_a_group_that_is_suspended_is_not_accused_and_not_scaled() -> None
     group = passes.stage.group
     passes.stage.group = group.model_copy(update={"spec": group.spec.model_copy(update={"suspend": True})})
     await passes.once()
-    passes.monitor.verdicts[KEY] = accused(State.STOPPED, "nobody consumes")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.STOPPED, "nobody consumes")
     for _ in range(4):
         await passes.see(100, 100, 100, 90)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.UNKNOWN
-    assert Reason.LAG_STOPPED not in passes.reasons()
+    assert EventReason.LAG_STOPPED not in passes.reasons()
     assert passes.status.desired_replicas == 0
 
 
@@ -222,7 +222,7 @@ async def test_what_came_in_during_a_rest_is_not_held_against_the_group_afterwar
     working = passes.stage.group.spec
     passes.stage.group = passes.stage.group.model_copy(update={"spec": resting})
     await passes.once()
-    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grows")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.GROWING, "the lag grows")
     await passes.see(10, 0, 0, 0)
     await passes.see(20, 0, 0, 0)
     assert passes.monitor.resets == []
@@ -233,10 +233,10 @@ async def test_what_came_in_during_a_rest_is_not_held_against_the_group_afterwar
     await passes.see(30, 0, 0, 0)
     await passes.see(0, 0, 0, 0)
     assert len(passes.monitor.resets) == 1
-    assert not {Reason.LAG_GROWING, Reason.LAG_RECOVERED} & set(passes.reasons())
-    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grows")
+    assert not {EventReason.LAG_GROWING, EventReason.LAG_RECOVERED} & set(passes.reasons())
+    passes.monitor.verdicts[KEY] = accused(LagFinding.GROWING, "the lag grows")
     await passes.see(40, 0, 0, 0)
-    assert passes.reasons().count(Reason.LAG_GROWING) == 1
+    assert passes.reasons().count(EventReason.LAG_GROWING) == 1
 
 
 async def test_a_recommendation_lifts_the_group_at_once() -> None:
@@ -273,7 +273,7 @@ async def test_the_monitor_knows_who_has_what_and_forgets_what_is_gone() -> None
 async def test_an_object_that_was_made_again_is_not_accused_of_what_was_before() -> None:
     passes = Watching()
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = accused(State.STALLED, "it stands still")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.STALLED, "it stands still")
     await passes.see(5, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.FALSE
     metadata = passes.stage.group.metadata.model_copy(update={"uid": "u2"})
@@ -291,7 +291,7 @@ async def test_a_group_is_woken_when_a_pass_has_something_to_do() -> None:
     passes.woken.clear()  # the first figures are news: the group's lag is known now
     passes.monitor.publish(KEY, figures(passes.stage.now + 1, 5, 0, 0, 0))
     assert passes.woken == []
-    passes.monitor.verdicts[KEY] = accused(State.STALLED, "it stands still")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.STALLED, "it stands still")
     passes.monitor.publish(KEY, figures(passes.stage.now + 2, 5, 0, 0, 0))
     assert passes.woken == [KEY]
 
@@ -325,9 +325,11 @@ async def test_figures_of_a_group_that_is_gone_by_then_wake_nobody() -> None:
 async def test_what_cannot_be_told_is_told_in_the_next_pass_and_nothing_twice() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grew", State.SKEWED, "queue 0 carries most")
+    passes.monitor.verdicts[KEY] = accused(
+        LagFinding.GROWING, "the lag grew", LagFinding.SKEWED, "queue 0 carries most"
+    )
     passes.monitor.publish(KEY, figures(passes.stage.now, 50, 0, 0, 0))
-    refused: list[Reason] = []
+    refused: list[EventReason] = []
 
     async def refuses_the_second(event: Event) -> None:
         if refused:
@@ -337,8 +339,8 @@ async def test_what_cannot_be_told_is_told_in_the_next_pass_and_nothing_twice() 
     with pytest.raises(BackendError):
         await passes.watch.tell(KEY, refuses_the_second)
     await passes.reconciler.reconcile(passes.stage.group)
-    told = [reason for reason in passes.reasons() if reason in (Reason.LAG_GROWING, Reason.LAG_SKEWED)]
-    assert sorted([*refused, *told]) == sorted([Reason.LAG_GROWING, Reason.LAG_SKEWED])
+    told = [reason for reason in passes.reasons() if reason in (EventReason.LAG_GROWING, EventReason.LAG_SKEWED)]
+    assert sorted([*refused, *told]) == sorted([EventReason.LAG_GROWING, EventReason.LAG_SKEWED])
 
 
 async def test_a_group_at_rest_writes_nothing_although_its_lag_moves() -> None:
@@ -367,14 +369,16 @@ def test_messages_are_counted_over_the_queues_that_were_read_twice() -> None:
     ("told", "findings", "reasons"),
     [
         ((), (), []),
-        ((), (State.GROWING,), [Reason.LAG_GROWING]),
-        ((State.GROWING,), (State.GROWING, State.SKEWED), [Reason.LAG_SKEWED]),
-        ((State.GROWING,), (State.STOPPED,), [Reason.LAG_STOPPED]),
-        ((State.SKEWED,), (), [Reason.LAG_RECOVERED]),
-        ((State.GROWING, State.SKEWED), (State.SKEWED,), []),
+        ((), (LagFinding.GROWING,), [EventReason.LAG_GROWING]),
+        ((LagFinding.GROWING,), (LagFinding.GROWING, LagFinding.SKEWED), [EventReason.LAG_SKEWED]),
+        ((LagFinding.GROWING,), (LagFinding.STOPPED,), [EventReason.LAG_STOPPED]),
+        ((LagFinding.SKEWED,), (), [EventReason.LAG_RECOVERED]),
+        ((LagFinding.GROWING, LagFinding.SKEWED), (LagFinding.SKEWED,), []),
     ],
 )
-def test_what_is_told_of_findings(told: tuple[State, ...], findings: tuple[State, ...], reasons: list[Reason]) -> None:
+def test_what_is_told_of_findings(
+    told: tuple[LagFinding, ...], findings: tuple[LagFinding, ...], reasons: list[EventReason]
+) -> None:
     events = lag_events(told, dict.fromkeys(findings, "a sentence"), "all is well")
     assert [event.reason for event in events] == reasons
 
@@ -382,23 +386,27 @@ def test_what_is_told_of_findings(told: tuple[State, ...], findings: tuple[State
 async def test_all_findings_are_told_and_stand_in_the_condition() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grew", State.SKEWED, "queue 0 carries most")
+    passes.monitor.verdicts[KEY] = accused(
+        LagFinding.GROWING, "the lag grew", LagFinding.SKEWED, "queue 0 carries most"
+    )
     await passes.see(50, 0, 0, 0)
-    assert {Reason.LAG_GROWING, Reason.LAG_SKEWED} <= set(passes.reasons())
+    assert {EventReason.LAG_GROWING, EventReason.LAG_SKEWED} <= set(passes.reasons())
     assert passes.condition(ConditionType.LAG_HEALTHY)[1] == "The lag grew. Besides, queue 0 carries most"
-    passes.monitor.verdicts[KEY] = GroupVerdict(State.UNKNOWN, "a broker does not answer")
+    passes.monitor.verdicts[KEY] = GroupVerdict(LagFinding.UNKNOWN, "a broker does not answer")
     await passes.see(50, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.UNKNOWN
-    passes.monitor.verdicts[KEY] = accused(State.GROWING, "the lag grew", State.SKEWED, "queue 0 carries most")
+    passes.monitor.verdicts[KEY] = accused(
+        LagFinding.GROWING, "the lag grew", LagFinding.SKEWED, "queue 0 carries most"
+    )
     await passes.see(50, 0, 0, 0)
-    assert passes.reasons().count(Reason.LAG_GROWING) == 1  # nothing was heard of it in between
-    assert Reason.LAG_RECOVERED not in passes.reasons()
+    assert passes.reasons().count(EventReason.LAG_GROWING) == 1  # nothing was heard of it in between
+    assert EventReason.LAG_RECOVERED not in passes.reasons()
 
 
 async def test_whoever_leads_next_does_not_say_recovered_before_it_has_looked_for_long_enough() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = accused(State.STALLED, "queue 0 stands still")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.STALLED, "queue 0 stands still")
     await passes.see(5, 0, 0, 0)
     await passes.reconciler.close()
     passes.reconciler = passes.another()
@@ -409,7 +417,7 @@ async def test_whoever_leads_next_does_not_say_recovered_before_it_has_looked_fo
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.FALSE
     await passes.see(0, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.TRUE
-    assert passes.reasons().count(Reason.LAG_RECOVERED) == 1
+    assert passes.reasons().count(EventReason.LAG_RECOVERED) == 1
 
 
 def suspended(group: ConsumerGroup, suspend: bool) -> ConsumerGroup:
@@ -419,55 +427,55 @@ def suspended(group: ConsumerGroup, suspend: bool) -> ConsumerGroup:
 async def test_a_group_that_goes_on_is_not_accused_by_figures_from_before() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = accused(State.STALLED, "queue 0 stands still")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.STALLED, "queue 0 stands still")
     await passes.see(10, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.FALSE
     passes.stage.group = suspended(passes.stage.group, True)
     await passes.to_rest()
     assert passes.monitor.rests() is True
-    passes.monitor.verdicts[KEY] = GroupVerdict(State.UNKNOWN, "the group is suspended")
+    passes.monitor.verdicts[KEY] = GroupVerdict(LagFinding.UNKNOWN, "the group is suspended")
     await passes.see(20, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.UNKNOWN
     passes.stage.group = suspended(passes.stage.group, False)
     await passes.once()  # no figures have come since
     assert passes.monitor.rests() is False
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.UNKNOWN
-    passes.monitor.verdicts[KEY] = GroupVerdict(State.OK, "it is too early to judge", early=True)
+    passes.monitor.verdicts[KEY] = GroupVerdict(LagFinding.OK, "it is too early to judge", early=True)
     await passes.see(30, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.TRUE
-    assert passes.reasons().count(Reason.LAG_STALLED) == 1
-    assert Reason.LAG_RECOVERED not in passes.reasons()
+    assert passes.reasons().count(EventReason.LAG_STALLED) == 1
+    assert EventReason.LAG_RECOVERED not in passes.reasons()
 
 
 async def test_an_operator_that_starts_while_a_group_is_suspended_accuses_it_of_nothing() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = accused(State.STOPPED, "nobody consumes")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.STOPPED, "nobody consumes")
     await passes.see(10, 0, 0, 0)
     passes.stage.group = suspended(passes.stage.group, True)
     for _ in range(2):
         await passes.reconciler.close()
         passes.reconciler = passes.another()
         passes.monitor.figures.clear()
-        passes.monitor.verdicts[KEY] = GroupVerdict(State.UNKNOWN, "the group is suspended")
+        passes.monitor.verdicts[KEY] = GroupVerdict(LagFinding.UNKNOWN, "the group is suspended")
         await passes.to_rest()
         await passes.see(20, 0, 0, 0)
-    told = passes.reasons().count(Reason.LAG_STOPPED)
+    told = passes.reasons().count(EventReason.LAG_STOPPED)
     passes.stage.group = suspended(passes.stage.group, False)
     await passes.reconciler.close()  # and it goes on while nobody leads
     passes.reconciler = passes.another()
     passes.monitor.figures.clear()
-    passes.monitor.verdicts[KEY] = GroupVerdict(State.OK, "it is too early to judge", early=True)
+    passes.monitor.verdicts[KEY] = GroupVerdict(LagFinding.OK, "it is too early to judge", early=True)
     await passes.to_rest()
     await passes.see(30, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.TRUE
-    assert passes.reasons().count(Reason.LAG_STOPPED) == told
+    assert passes.reasons().count(EventReason.LAG_STOPPED) == told
 
 
 async def test_a_quiet_group_is_not_too_young_to_judge_for_ever() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = GroupVerdict(State.OK, "it is too early to judge", early=True)
+    passes.monitor.verdicts[KEY] = GroupVerdict(LagFinding.OK, "it is too early to judge", early=True)
     await passes.see(0, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[1] == "It is too early to judge"
     passes.monitor.verdicts.clear()
@@ -483,24 +491,24 @@ async def test_a_sentence_with_figures_is_made_anew_now_and_then() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
     for minute in range(3):
-        passes.monitor.verdicts[KEY] = accused(State.STALLED, f"queue 0 has stood still for {minute} minutes")
+        passes.monitor.verdicts[KEY] = accused(LagFinding.STALLED, f"queue 0 has stood still for {minute} minutes")
         await passes.see(5, 0, 0, 0, seconds=60.0)
         assert passes.condition(ConditionType.LAG_HEALTHY)[1] == f"Queue 0 has stood still for {minute} minutes"
-    assert passes.reasons().count(Reason.LAG_STALLED) == 1
+    assert passes.reasons().count(EventReason.LAG_STALLED) == 1
 
 
 async def test_members_that_come_anew_have_not_recovered_yet() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = accused(State.STALLED, "queue 0 stands still")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.STALLED, "queue 0 stands still")
     await passes.see(5, 0, 0, 0)
-    passes.monitor.verdicts[KEY] = GroupVerdict(State.OK, "it is too early to judge", early=True)
+    passes.monitor.verdicts[KEY] = GroupVerdict(LagFinding.OK, "it is too early to judge", early=True)
     await passes.see(5, 0, 0, 0)
     assert passes.condition(ConditionType.LAG_HEALTHY)[0] is Truth.FALSE
-    assert Reason.LAG_RECOVERED not in passes.reasons()
+    assert EventReason.LAG_RECOVERED not in passes.reasons()
     passes.monitor.verdicts.clear()
     await passes.see(0, 0, 0, 0)
-    assert passes.reasons().count(Reason.LAG_RECOVERED) == 1
+    assert passes.reasons().count(EventReason.LAG_RECOVERED) == 1
 
 
 async def test_a_group_at_nothing_wakes_though_one_queue_is_not_known() -> None:
@@ -514,7 +522,7 @@ async def test_a_group_at_nothing_wakes_though_one_queue_is_not_known() -> None:
     passes.monitor.publish(KEY, replace(seen, at_least=3))
     await passes.reconciler.reconcile(passes.stage.group)
     assert passes.status.desired_replicas == 1
-    assert Reason.SCALED_FROM_ZERO in passes.reasons()
+    assert EventReason.SCALED_FROM_ZERO in passes.reasons()
 
 
 def test_messages_that_arrive_are_counted_also_where_the_group_has_no_offset() -> None:
@@ -528,10 +536,10 @@ def test_messages_that_arrive_are_counted_also_where_the_group_has_no_offset() -
 async def test_a_rest_before_the_restart_is_not_told_of_a_group_that_runs() -> None:
     passes = Watching(group_of(2))
     await passes.to_rest()
-    passes.monitor.verdicts[KEY] = accused(State.STOPPED, "nobody consumes")
+    passes.monitor.verdicts[KEY] = accused(LagFinding.STOPPED, "nobody consumes")
     await passes.see(10, 0, 0, 0)
     passes.stage.group = suspended(passes.stage.group, True)
-    passes.monitor.verdicts[KEY] = GroupVerdict(State.UNKNOWN, "the group is suspended")
+    passes.monitor.verdicts[KEY] = GroupVerdict(LagFinding.UNKNOWN, "the group is suspended")
     await passes.see(10, 0, 0, 0)
     await passes.to_rest()
     assert "suspended" in passes.condition(ConditionType.LAG_HEALTHY)[1]

@@ -17,9 +17,9 @@ from rocketfleet.api.names import FINALIZER
 from rocketfleet.controller.local.backend import LocalBackend
 from rocketfleet.controller.local.command import LOCAL_DEFAULTS
 from rocketfleet.controller.local.files import read_json, write_json
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.planning.claims import claim_of_group, holder
-from rocketfleet.controller.planning.snapshot import DrainMark, Phase, Pod
+from rocketfleet.controller.planning.snapshot import DrainMark, Pod, PodPhase
 from rocketfleet.controller.reconciling.backend import BackendError
 from rocketfleet.controller.resources.code import with_code
 from rocketfleet.controller.resources.revision import revision_of
@@ -103,7 +103,7 @@ async def test_a_pod_runs_with_its_identity_and_ends_when_it_is_deleted(tmp_path
     script = f"echo I am $POD_NAME of $POD_UID in $1 $ROCKETFLEET_GROUP >{tmp_path}/said; {SLEEP}"
     async with machine(tmp_path / "state", shell(script)) as here:
         pod = await here.create()
-        assert pod.phase is Phase.RUNNING
+        assert pod.phase is PodPhase.RUNNING
         await here.becomes(lambda pod: pod.ready)
         await until(lambda: (tmp_path / "said").exists() and (tmp_path / "said").read_text().endswith("\n"))
         assert (tmp_path / "said").read_text() == f"I am orders-0 of {pod.uid} in orders\n"
@@ -174,14 +174,14 @@ async def test_what_fails_is_started_again_and_says_why(tmp_path: Path) -> None:
 async def test_what_fails_after_its_manifest_has_changed_is_left_to_the_planner(tmp_path: Path) -> None:
     async with machine(tmp_path, shell("exit 1")) as here:
         await here.create(revision="older")
-        assert (await here.becomes(lambda pod: pod.ended)).phase is Phase.FAILED
+        assert (await here.becomes(lambda pod: pod.ended)).phase is PodPhase.FAILED
 
 
 async def test_one_that_ends_well_has_succeeded_and_stays_so(tmp_path: Path) -> None:
     async with machine(tmp_path, shell("exit 0")) as here:
         await here.create()
         pod = await here.becomes(lambda pod: pod.ended)
-        assert pod.phase is Phase.SUCCEEDED
+        assert pod.phase is PodPhase.SUCCEEDED
 
 
 async def test_one_that_does_not_end_in_its_grace_period_is_killed_with_all_it_started(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ async def test_the_same_event_is_told_once(tmp_path: Path) -> None:
     async with machine(tmp_path, shell(SLEEP)) as here:
         here.backend.tell = lambda _, event: told.append(event)
         for message in ("one", "one", "two"):
-            await here.backend.emit(here.group, Event(Reason.CREATED, message))
+            await here.backend.emit(here.group, Event(EventReason.CREATED, message))
     assert [event.message for event in told] == ["one", "two"]
 
 
@@ -313,10 +313,10 @@ async def test_a_process_whose_code_was_edited_is_not_started_again_under_its_ol
         await here.backend.ensure_objects(here.group)
         await here.create(revision=with_code(revision_of(here.group, LOCAL_DEFAULTS), before.digest))
         await here.becomes(lambda pod: pod.trouble is not None)
-        assert (await here.pod()).phase is Phase.RUNNING  # it is started again, and again
+        assert (await here.pod()).phase is PodPhase.RUNNING  # it is started again, and again
         here.backend.secrets.config_maps = {("default", "code"): {"orders.py": f"{broken}  # and now"}}
         assert await here.backend.code(here.group) != before
-        await here.becomes(lambda pod: pod.phase is Phase.FAILED)
+        await here.becomes(lambda pod: pod.phase is PodPhase.FAILED)
 
 
 async def test_a_config_map_that_is_missing_is_said_before_a_pod_is_made(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.unit.controller.stage import group_of
 from rocketfleet.api.checking import ManifestError
 from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.client.transport.keys import read_credentials
-from rocketfleet.controller.local.command import Command, Surroundings, command_of
+from rocketfleet.controller.local.command import MemberCommand, MemberFiles, command_of
 from rocketfleet.controller.local.files import StateDirectory
 from rocketfleet.controller.local.manifests import ManifestFiles
 from rocketfleet.controller.local.objects import LocalObjects
@@ -124,10 +124,10 @@ def test_an_object_in_two_files_is_refused(tmp_path: Path) -> None:
 
 def command(
     group: ConsumerGroup, tmp_path: Path, secrets: LocalSecrets | None = None, path: Path | None = None
-) -> Command:
+) -> MemberCommand:
     secrets = secrets or LocalSecrets(environment={"PATH": "/bin", "ROCKETFLEET_GROUP": "another"})
     files = StateDirectory(tmp_path).group(group.key)
-    around = Surroundings(
+    around = MemberFiles(
         pod=files.pod(0),
         group=files,
         path=path,

@@ -8,7 +8,7 @@ from tests.support.waiting import until
 
 from rocketfleet.api.consumer_group import ConsumerGroup, GroupKey
 from rocketfleet.controller.local.command import LOCAL_DEFAULTS
-from rocketfleet.controller.local.manifests import Wish
+from rocketfleet.controller.local.manifests import DesiredObjects
 from rocketfleet.controller.local.run import LocalRun
 from rocketfleet.controller.resources.revision import revision_of
 
@@ -42,7 +42,7 @@ async def test_a_member_that_is_started_while_the_run_ends_is_ended_too(
 
     async with LocalRun(tmp_path) as local:
         monkeypatch.setattr(local.reconciler, "reconcile", reconcile)
-        local.apply(Wish({KEY: (GROUP, tmp_path)}))
+        local.apply(DesiredObjects({KEY: (GROUP, tmp_path)}))
         async with asyncio.timeout(10):
             await began.wait()
             stopping = asyncio.create_task(local.stop())

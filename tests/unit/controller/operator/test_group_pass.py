@@ -14,7 +14,7 @@ from rocketfleet.controller.kube.api import KubeApi
 from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.kube.view import KubeView
 from rocketfleet.controller.operator.group_pass import GroupPass
-from rocketfleet.controller.planning.actions import Event, Reason
+from rocketfleet.controller.planning.actions import Event, EventReason
 from rocketfleet.controller.reconciling.work_queue import Requeue
 from rocketfleet.controller.resources.pod import Defaults
 
@@ -80,7 +80,7 @@ async def test_unknown_fields_are_ignored_and_said_once_for_each_generation(
     assert len(passes.groups) == 3
     assert passes.groups[0].spec.consume.threads == 3
     (event,) = passes.told
-    assert (event.reason, event.warning) == (Reason.UNKNOWN_FIELDS, True)
+    assert (event.reason, event.warning) == (EventReason.UNKNOWN_FIELDS, True)
     assert "spec.consume.newLimit, spec.newField" in event.message
     assert sum("spec.newField" in record.message for record in caplog.records) == 1
 

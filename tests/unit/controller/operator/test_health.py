@@ -10,13 +10,13 @@ from rocketfleet.controller.operator.health import (
     LOOP_STUCK_SECONDS,
     WAITED_TOO_LONG,
     Health,
-    Vitals,
+    OperatorVitals,
     not_ready,
     problems,
 )
 from rocketfleet.controller.operator.metrics import CONTENT_TYPE, Metrics
 
-WELL = Vitals(synced=True, watches=True)
+WELL = OperatorVitals(synced=True, watches=True)
 LONG = WAITED_TOO_LONG + 1
 COMPLETED = "2026-01-31T08:00:00Z"
 
@@ -25,10 +25,10 @@ COMPLETED = "2026-01-31T08:00:00Z"
     ("vitals", "since_beat", "word"),
     [
         (WELL, LOOP_STUCK_SECONDS + 1, "event loop"),
-        (Vitals(due=3, oldest_waits=LONG, since_pass=LONG), 0.0, "no progress"),
+        (OperatorVitals(due=3, oldest_waits=LONG, since_pass=LONG), 0.0, "no progress"),
     ],
 )
-def test_what_a_restart_would_help(vitals: Vitals, since_beat: float, word: str) -> None:
+def test_what_a_restart_would_help(vitals: OperatorVitals, since_beat: float, word: str) -> None:
     assert any(word in sentence for sentence in problems(vitals, since_beat))
 
 
@@ -36,21 +36,21 @@ def test_what_a_restart_would_help(vitals: Vitals, since_beat: float, word: str)
     "vitals",
     [
         WELL,
-        Vitals(),  # not synced: the API server may be away, and a restart would not bring it back
-        Vitals(due=500, oldest_waits=LONG, since_pass=1.0),  # a lot of work, and it gets done
-        Vitals(since_pass=LONG),  # nothing to do
-        Vitals(due=1, oldest_waits=LONG, since_pass=LONG, stopping=True),
+        OperatorVitals(),  # not synced: the API server may be away, and a restart would not bring it back
+        OperatorVitals(due=500, oldest_waits=LONG, since_pass=1.0),  # a lot of work, and it gets done
+        OperatorVitals(since_pass=LONG),  # nothing to do
+        OperatorVitals(due=1, oldest_waits=LONG, since_pass=LONG, stopping=True),
     ],
 )
-def test_what_it_would_not(vitals: Vitals) -> None:
+def test_what_it_would_not(vitals: OperatorVitals) -> None:
     assert problems(vitals, 0.1) == []
 
 
 def test_ready_is_who_knows_the_cluster_whether_it_leads_or_not() -> None:
     assert not_ready(WELL) is None
-    assert not_ready(Vitals()) is not None
-    assert not_ready(Vitals(synced=True)) is not None
-    assert not_ready(Vitals(synced=True, watches=True, stopping=True)) is not None
+    assert not_ready(OperatorVitals()) is not None
+    assert not_ready(OperatorVitals(synced=True)) is not None
+    assert not_ready(OperatorVitals(synced=True, watches=True, stopping=True)) is not None
 
 
 def get(url: str) -> tuple[int, str]:
@@ -77,7 +77,7 @@ def test_the_endpoints() -> None:
     try:
         assert get(f"{base}/healthz") == (200, "ok\n")
         assert get(f"{base}/readyz") == (200, "stands by\n")
-        health.beat(Vitals(due=1, oldest_waits=LONG, since_pass=LONG))
+        health.beat(OperatorVitals(due=1, oldest_waits=LONG, since_pass=LONG))
         assert get(f"{base}/healthz")[0] == 503
         assert get(f"{base}/readyz")[0] == 503
         assert get(f"{base}/secrets")[0] == 404

@@ -15,11 +15,11 @@ from rocketfleet.controller.operator.leader import (
     RENEW,
     STANDBY_LOOK_SECONDS,
     Leadership,
+    LeaseRecord,
+    LeaseStep,
     LeaseTaken,
     LeaseTimes,
-    Record,
-    Sight,
-    Step,
+    ObservedLease,
     decide,
     lease_spec,
     record_of,
@@ -35,7 +35,7 @@ def test_times_that_would_let_two_lead_are_refused(times: tuple[float, float, fl
 
 
 def test_a_lease_of_part_of_a_second_is_waited_for_to_its_end() -> None:
-    assert lease_spec(Record("me", 7.5, "1"), 0.0)["leaseDurationSeconds"] == 8
+    assert lease_spec(LeaseRecord("me", 7.5, "1"), 0.0)["leaseDurationSeconds"] == 8
 
 
 async def test_a_leader_acts_until_the_deadline_it_was_given() -> None:
@@ -102,21 +102,21 @@ class Someone:
 
 class TestDecide:
     def test_a_lease_that_is_not_there_or_empty_is_taken(self) -> None:
-        assert decide("me", Sight(None, 0.0), 0.0) is Step.TAKE
-        assert decide("me", Sight(Record("", 8.0, "1"), 0.0), 0.0) is Step.TAKE
+        assert decide("me", ObservedLease(None, 0.0), 0.0) is LeaseStep.TAKE
+        assert decide("me", ObservedLease(LeaseRecord("", 8.0, "1"), 0.0), 0.0) is LeaseStep.TAKE
 
     def test_ours_is_renewed(self) -> None:
-        assert decide("me", Sight(Record("me", 8.0, "1"), 0.0), 100.0) is Step.RENEW
+        assert decide("me", ObservedLease(LeaseRecord("me", 8.0, "1"), 0.0), 100.0) is LeaseStep.RENEW
 
     def test_anothers_is_taken_only_after_it_was_seen_unchanged_for_its_whole_time(self) -> None:
-        sight = Sight(Record("other", 8.0, "1"), 50.0)
-        assert decide("me", sight, 57.9) is Step.WAIT
-        assert decide("me", sight, 58.0) is Step.TAKE
+        sight = ObservedLease(LeaseRecord("other", 8.0, "1"), 50.0)
+        assert decide("me", sight, 57.9) is LeaseStep.WAIT
+        assert decide("me", sight, 58.0) is LeaseStep.TAKE
 
     def test_a_change_starts_the_time_anew(self) -> None:
-        first = see(None, Record("other", 8.0, "1"), 10.0)
-        assert see(first, Record("other", 8.0, "1"), 15.0) is first
-        assert see(first, Record("other", 8.0, "2"), 15.0).since == 15.0
+        first = see(None, LeaseRecord("other", 8.0, "1"), 10.0)
+        assert see(first, LeaseRecord("other", 8.0, "1"), 15.0) is first
+        assert see(first, LeaseRecord("other", 8.0, "2"), 15.0).since == 15.0
 
     @pytest.mark.parametrize("duration", [None, 0, -5, 10**9, "8"])
     def test_a_duration_that_makes_no_sense_is_taken_for_ours(self, duration: object) -> None:

@@ -13,7 +13,7 @@ from tests.unit.controller.operator.test_operator_scale import QuietBrokers
 
 from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.status import ConditionType
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.controller.reconciling.reconcile import Reconciler
 
 EARLIER = [
@@ -60,7 +60,7 @@ async def test_a_group_goes_on_with_the_role_of_the_earlier_release(setup: Setup
     reconciler = await passes(setup)
     assert setup.server.names("pods") == ["orders-0", "orders-1"]
     assert setup.server.names("poddisruptionbudgets") == ["orders"], "with two of them nothing could be evicted"
-    (told,) = {one.message for one in setup.told if one.reason is Reason.EVICTIONS}
+    (told,) = {one.message for one in setup.told if one.reason is EventReason.EVICTIONS}
     assert "the PodDisruptionBudget orders, which an earlier version made, stays as it is" in told
     assert "cannot delete" in told
     assert RIGHTS in told
@@ -101,7 +101,7 @@ async def test_a_budget_that_may_not_be_written_is_told_and_nothing_else_waits(
     setup.server.faults.append(missing)
     await passes(setup)
     assert len(setup.server.names("pods")) == (5 if what == "patch" else 3)
-    assert any(f"cannot {what}" in one.message for one in setup.told if one.reason is Reason.EVICTIONS)
+    assert any(f"cannot {what}" in one.message for one in setup.told if one.reason is EventReason.EVICTIONS)
 
 
 @pytest.mark.parametrize(

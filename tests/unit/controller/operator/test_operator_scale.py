@@ -13,7 +13,7 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.kube.backend import KubeBackend
 from rocketfleet.controller.operator.metrics import Metrics
 from rocketfleet.controller.operator.operator import Operator, Options
-from rocketfleet.controller.planning.preparation import Preparation, Standing
+from rocketfleet.controller.planning.preparation import Preparation, PreparationState
 from rocketfleet.controller.planning.snapshot import Ownership
 from rocketfleet.controller.reconciling.reconcile import Reconciler
 from rocketfleet.controller.reconciling.work_queue import Requeue
@@ -58,8 +58,8 @@ class QuietBrokers:
     def lag_target(self) -> Target:
         raise AssertionError("nobody watches the lag here")
 
-    async def standing(self, known: Preparation, now: float, *, nobody: bool) -> Standing:
-        return Standing(prepared=True)
+    async def standing(self, known: Preparation, now: float, *, nobody: bool) -> PreparationState:
+        return PreparationState(prepared=True)
 
     async def prepare(self) -> Prepared:
         return Prepared()

@@ -11,8 +11,8 @@ from tests.unit.controller.stage import QUEUES, Stage, away
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.client.errors import NoNameServer, NoPermission, NoRoute, PartialFailure, RequestTimeout
-from rocketfleet.controller.planning.actions import Reason
-from rocketfleet.controller.planning.broker_trouble import Hindrance, brokers_lost, hindrance_of
+from rocketfleet.controller.planning.actions import EventReason
+from rocketfleet.controller.planning.broker_trouble import BrokerTrouble, brokers_lost, hindrance_of
 from rocketfleet.controller.planning.snapshot import Snapshot
 from rocketfleet.controller.reconciling.backend import BackendError
 from rocketfleet.controller.reporting.conditions import verdicts_of
@@ -25,20 +25,20 @@ MISSING = NoRoute("orders", "the name server knows no broker that has it; create
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (MISSING, Hindrance.TOPIC_NOT_FOUND),
-        (REFUSED, Hindrance.NO_PERMISSION),
-        (PartialFailure({"a": REFUSED, "b": REFUSED}), Hindrance.NO_PERMISSION),
-        (PartialFailure({"a": REFUSED, "b": away()}), Hindrance.UNREACHABLE),
-        (NoNameServer({"a": away()}), Hindrance.UNREACHABLE),
-        (away(), Hindrance.UNREACHABLE),
-        (RequestTimeout("a", RequestCode.GET_CONSUMER_LIST_BY_GROUP, 3.0), Hindrance.UNREACHABLE),
+        (MISSING, BrokerTrouble.TOPIC_NOT_FOUND),
+        (REFUSED, BrokerTrouble.NO_PERMISSION),
+        (PartialFailure({"a": REFUSED, "b": REFUSED}), BrokerTrouble.NO_PERMISSION),
+        (PartialFailure({"a": REFUSED, "b": away()}), BrokerTrouble.UNREACHABLE),
+        (NoNameServer({"a": away()}), BrokerTrouble.UNREACHABLE),
+        (away(), BrokerTrouble.UNREACHABLE),
+        (RequestTimeout("a", RequestCode.GET_CONSUMER_LIST_BY_GROUP, 3.0), BrokerTrouble.UNREACHABLE),
         (
             BackendError("the Secret rmq with the credentials is not in namespace shop: create it"),
-            Hindrance.CREDENTIALS,
+            BrokerTrouble.CREDENTIALS,
         ),
     ],
 )
-def test_an_error_in_a_word(error: Exception, expected: Hindrance) -> None:
+def test_an_error_in_a_word(error: Exception, expected: BrokerTrouble) -> None:
     assert hindrance_of(error) is expected
 
 
@@ -69,8 +69,8 @@ async def test_a_missing_topic_is_no_unreachable_broker() -> None:
     assert ready(passes)[:2] == (Truth.FALSE, "TopicNotFound")
     assert "create it, or check the name" in ready(passes)[2]
     assert passes.condition(ConditionType.BROKER_REACHABLE)[0] is Truth.TRUE
-    assert Reason.TOPIC_NOT_FOUND in passes.reasons()
-    assert Reason.UNREACHABLE not in passes.reasons()
+    assert EventReason.TOPIC_NOT_FOUND in passes.reasons()
+    assert EventReason.UNREACHABLE not in passes.reasons()
     status = passes.stage.group.status
     assert status is not None
     assert (status.state, status.ready_summary) == ("TopicNotFound", "0/2")
@@ -81,7 +81,7 @@ async def test_missing_rights_are_no_unreachable_broker() -> None:
     assert ready(passes)[:2] == (Truth.FALSE, "NoPermission")
     assert "give spec.cluster.credentials" in ready(passes)[2]
     assert passes.condition(ConditionType.BROKER_REACHABLE)[0] is Truth.TRUE
-    assert Reason.NO_PERMISSION in passes.reasons()
+    assert EventReason.NO_PERMISSION in passes.reasons()
 
 
 async def test_brokers_that_take_their_topics_with_them_are_unreachable() -> None:
@@ -92,7 +92,7 @@ async def test_brokers_that_take_their_topics_with_them_are_unreachable() -> Non
     assert ready(passes)[:2] == (Truth.FALSE, "BrokerUnreachable")
     assert QUEUES[0].broker in ready(passes)[2]
     assert passes.condition(ConditionType.BROKER_REACHABLE)[0] is Truth.FALSE
-    assert Reason.UNREACHABLE in passes.reasons()
+    assert EventReason.UNREACHABLE in passes.reasons()
 
 
 async def test_each_hindrance_is_told_once_while_it_lasts() -> None:
@@ -101,12 +101,12 @@ async def test_each_hindrance_is_told_once_while_it_lasts() -> None:
     passes.stage.broker_error = MISSING
     await passes.once()
     await passes.once()
-    told = [reason for reason in passes.reasons() if reason.value in set(Hindrance)]
-    assert told == [Reason.UNREACHABLE, Reason.TOPIC_NOT_FOUND]
+    told = [reason for reason in passes.reasons() if reason.value in set(BrokerTrouble)]
+    assert told == [EventReason.UNREACHABLE, EventReason.TOPIC_NOT_FOUND]
 
 
 def verdicts(**facts: Any) -> dict[ConditionType, Any]:
-    seen = Snapshot(reachable=False, hindrance=Hindrance.CREDENTIALS, finalizer=True)
+    seen = Snapshot(reachable=False, hindrance=BrokerTrouble.CREDENTIALS, finalizer=True)
     return verdicts_of(manifest(2), replace(seen, **facts), "the Secret rmq is not there: create it", None, 0.0)
 
 

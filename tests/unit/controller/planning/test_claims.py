@@ -12,7 +12,7 @@ from tests.unit.controller.plan_parts import NOW, marks, pod, quiet, reasons, sn
 from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.controller.planning import actions as act
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.controller.planning.claims import Claim, claim_of, holder, needed_by
 from rocketfleet.controller.planning.plan import plan
 from rocketfleet.controller.planning.snapshot import DrainMark, Snapshot
@@ -117,7 +117,7 @@ def taken(*pods: Any, **changes: Any) -> Snapshot:
 def test_nothing_is_begun_for_a_group_that_another_object_has() -> None:
     actions = plan(manifest(2), taken(finalizer=False, prepared=False, objects=False, budget=None), NOW)
     assert quiet(actions) == []
-    assert reasons(actions) == [Reason.TAKEN]
+    assert reasons(actions) == [EventReason.TAKEN]
     assert quiet(plan(manifest(2), taken(prepared=False, objects=False, budget=None), NOW)) == []
 
 

@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocketfleet.controller.planning.joining import JOIN_LIMIT, Candidate, with_members
-from rocketfleet.controller.planning.snapshot import Joining, Phase, Pod
+from rocketfleet.controller.planning.snapshot import Joining, Pod, PodPhase
 
 NOW = 10_000.0
 
 
 def candidate(ordinal: int, host: str | None, node: str | None = None, **facts: Any) -> Candidate:
     """A pod that became ready now."""
-    pod = Pod(f"orders-{ordinal}", ordinal, f"5f1c-{ordinal:04}", "r", NOW, Phase.RUNNING, ready=True, ready_since=NOW)
+    pod = Pod(
+        f"orders-{ordinal}", ordinal, f"5f1c-{ordinal:04}", "r", NOW, PodPhase.RUNNING, ready=True, ready_since=NOW
+    )
     return Candidate(replace(pod, **facts), host, node)
 
 
@@ -87,7 +89,7 @@ def test_where_it_cannot_be_known_a_pod_is_waited_for_and_then_taken_at_its_word
 
 
 def test_pods_that_do_not_run_say_nothing_and_hold_no_address() -> None:
-    ended = candidate(0, "10.0.0.1", phase=Phase.SUCCEEDED, ready=False)
+    ended = candidate(0, "10.0.0.1", phase=PodPhase.SUCCEEDED, ready=False)
     assert judged(ended, candidate(1, "10.0.0.1"), members={"a": "10.0.0.1"}) == [None, Joining.JOINED]
     assert judged(candidate(0, "10.0.0.1", ready=False), members={"a": "10.0.0.1"}) == [None]
 
@@ -95,7 +97,7 @@ def test_pods_that_do_not_run_say_nothing_and_hold_no_address() -> None:
 addresses = st.sampled_from([None, "10.0.0.1", "10.0.0.2", "10.0.0.3", "192.168.0.5"])
 pods = st.lists(st.tuples(addresses, addresses, st.booleans(), st.booleans()), max_size=5).map(
     lambda rows: [
-        candidate(n, host, node, ready=ready, phase=Phase.SUCCEEDED if ended and not ready else Phase.RUNNING)
+        candidate(n, host, node, ready=ready, phase=PodPhase.SUCCEEDED if ended and not ready else PodPhase.RUNNING)
         for n, (host, node, ready, ended) in enumerate(rows)
     ]
 )

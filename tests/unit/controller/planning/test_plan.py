@@ -11,10 +11,10 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.control.messages import DrainOutcome
 from rocketfleet.controller.planning import actions as act
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.controller.planning.drain import DELETION_MARGIN, drain_limit
 from rocketfleet.controller.planning.plan import failed_pause, plan
-from rocketfleet.controller.planning.snapshot import DrainMark, Evictions, Ownership, Phase, Pod, Snapshot
+from rocketfleet.controller.planning.snapshot import DrainMark, Evictions, Ownership, Pod, PodPhase, Snapshot
 from rocketfleet.controller.planning.update import SETTLE_LIMIT
 from rocketfleet.controller.planning.wanted import desired_replicas
 from rocketfleet.wire.queue import MessageQueue
@@ -173,14 +173,14 @@ def test_a_marked_pod_is_asked_until_it_has_drained() -> None:
 def test_it_goes_when_its_offsets_are_read_back(
     outcome: DrainOutcome | None, committed: dict[MessageQueue, int], goes: bool
 ) -> None:
-    ended = marked(1, phase=Phase.SUCCEEDED, ready=False, outcome=outcome)
+    ended = marked(1, phase=PodPhase.SUCCEEDED, ready=False, outcome=outcome)
     actions = plan(manifest(1), snapshot(pod(0), ended, committed=committed), NOW)
     assert (act.DeletePod(ended) in actions) == goes
-    assert (Reason.DRAINED in reasons(actions)) == goes
+    assert (EventReason.DRAINED in reasons(actions)) == goes
 
 
 def test_a_broadcasting_member_keeps_its_own_offsets() -> None:
-    ended = marked(1, phase=Phase.SUCCEEDED, ready=False, outcome=DrainOutcome(True, {QUEUE: 7}))
+    ended = marked(1, phase=PodPhase.SUCCEEDED, ready=False, outcome=DrainOutcome(True, {QUEUE: 7}))
     group = manifest(1, messageModel="Broadcasting")
     assert quiet(plan(group, snapshot(pod(0), ended), NOW)) == [act.DeletePod(ended)]
 
@@ -193,11 +193,11 @@ def test_a_worker_that_came_back_after_an_unconfirmed_drain_is_asked_again() -> 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({}, Reason.DRAIN_TIMED_OUT),
-        ({"outcome": DrainOutcome(True, {QUEUE: 7}), "phase": Phase.SUCCEEDED}, Reason.OFFSETS_UNSAFE),
+        ({}, EventReason.DRAIN_TIMED_OUT),
+        ({"outcome": DrainOutcome(True, {QUEUE: 7}), "phase": PodPhase.SUCCEEDED}, EventReason.OFFSETS_UNSAFE),
     ],
 )
-def test_out_of_time_it_goes_or_stays_as_on_timeout_says(changes: dict[str, Any], reason: Reason) -> None:
+def test_out_of_time_it_goes_or_stays_as_on_timeout_says(changes: dict[str, Any], reason: EventReason) -> None:
     late = marked(1, waited=drain_limit(manifest()) + 1, **changes)
     there = snapshot(pod(0), late, committed={QUEUE: 3})
     proceed = plan(manifest(1), there, NOW)
@@ -217,22 +217,22 @@ def test_a_worker_that_waits_is_asked_on_and_kept_for_as_long_as_it_takes() -> N
     assert plan(group, snapshot(pod(0), early), NOW) == [act.RequestDrain(early)]
     actions = plan(group, snapshot(pod(0), late), NOW)
     assert quiet(actions) == [act.RequestDrain(late)]
-    assert reasons(actions) == [Reason.DRAIN_TIMED_OUT]
+    assert reasons(actions) == [EventReason.DRAIN_TIMED_OUT]
     done = replace(late, outcome=DrainOutcome(True, {QUEUE: 7}, 80_000.0))
     actions = plan(group, snapshot(pod(0), done, committed={QUEUE: 7}), NOW)
     assert quiet(actions) == [act.DeletePod(done)]
-    assert reasons(actions) == [Reason.DRAINED]
+    assert reasons(actions) == [EventReason.DRAINED]
 
 
 @pytest.mark.parametrize("on_timeout", ["Proceed", "Wait"])
-@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.SUCCEEDED, Phase.FAILED, Phase.PENDING])
-def test_what_was_cut_short_is_said_though_every_offset_is_safe(phase: Phase, on_timeout: str) -> None:
+@pytest.mark.parametrize("phase", [PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED, PodPhase.PENDING])
+def test_what_was_cut_short_is_said_though_every_offset_is_safe(phase: PodPhase, on_timeout: str) -> None:
     cut = marked(1, phase=phase, ready=False, outcome=DrainOutcome(True, {QUEUE: 7}, 5.0, unfinished=3))
     group = with_shutdown(manifest(1), drainTimeoutSeconds=5, onTimeout=on_timeout)
     actions = plan(group, snapshot(pod(0), cut, committed={QUEUE: 7}), NOW)
     assert quiet(actions) == [act.DeletePod(cut)]
     (told,) = [action.event for action in actions if isinstance(action, act.Emit)]
-    assert (told.reason, told.warning) == (Reason.DRAIN_TIMED_OUT, True)
+    assert (told.reason, told.warning) == (EventReason.DRAIN_TIMED_OUT, True)
     assert cut.name in told.message
     assert "3 messages were still being handled" in told.message
 
@@ -240,15 +240,15 @@ def test_what_was_cut_short_is_said_though_every_offset_is_safe(phase: Phase, on
 def test_what_was_cut_short_of_a_pod_that_others_deleted_is_said_too() -> None:
     evicted = pod(1, deleting=NOW + 5, outcome=DrainOutcome(True, {QUEUE: 7}, unfinished=1))
     actions = plan(manifest(2), snapshot(pod(0), evicted), NOW)
-    assert reasons(actions) == [Reason.DRAIN_TIMED_OUT]
+    assert reasons(actions) == [EventReason.DRAIN_TIMED_OUT]
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"phase": Phase.PENDING, "ready": False},
+        {"phase": PodPhase.PENDING, "ready": False},
         {"ready": False, "trouble": "CrashLoopBackOff"},
-        {"phase": Phase.FAILED, "ready": False},
+        {"phase": PodPhase.FAILED, "ready": False},
     ],
 )
 def test_a_marked_pod_that_does_not_run_goes_at_once(changes: dict[str, Any]) -> None:
@@ -267,7 +267,7 @@ def test_somebody_s_own_consumer_drains_by_its_deletion() -> None:
 def test_a_wanted_pod_that_somebody_marked_is_drained_and_then_made_anew() -> None:
     asked = replace(marked(1), drain=DrainMark(NOW - 1, "asked for"))
     assert plan(manifest(2), snapshot(pod(0), asked), NOW) == [act.RequestDrain(asked)]
-    done = replace(asked, phase=Phase.SUCCEEDED, outcome=DrainOutcome(True, {}))
+    done = replace(asked, phase=PodPhase.SUCCEEDED, outcome=DrainOutcome(True, {}))
     assert quiet(plan(manifest(2), snapshot(pod(0), done), NOW)) == [act.DeletePod(done)]
     gone = replace(done, deleting=NOW + 5)
     assert plan(manifest(2), snapshot(pod(0), gone), NOW) == []
@@ -287,14 +287,14 @@ def test_without_brokers_scale_in_and_updates_wait_but_suspension_does_not() -> 
 
 
 def test_an_ended_pod_is_replaced() -> None:
-    ended = pod(1, phase=Phase.SUCCEEDED, ready=False)
+    ended = pod(1, phase=PodPhase.SUCCEEDED, ready=False)
     actions = plan(manifest(2), snapshot(pod(0), ended), NOW)
     assert quiet(actions) == [act.DeletePod(ended)]
-    assert reasons(actions) == [Reason.REPLACED]
+    assert reasons(actions) == [EventReason.REPLACED]
 
 
 def test_a_failed_pod_is_replaced_after_a_pause() -> None:
-    young = pod(1, phase=Phase.FAILED, ready=False, created=NOW - 2)
+    young = pod(1, phase=PodPhase.FAILED, ready=False, created=NOW - 2)
     assert plan(manifest(2), snapshot(pod(0), young), NOW) == []
     assert quiet(plan(manifest(2), snapshot(pod(0), young), NOW + 30)) == [act.DeletePod(young)]
     assert quiet(plan(manifest(1), snapshot(pod(0), young), NOW)) == [act.DeletePod(young)], "nobody waits for it"
@@ -354,14 +354,14 @@ def test_a_roll_that_has_to_wait_touches_nothing_that_works() -> None:
 
 def test_failed_pods_are_replaced_less_and_less_often() -> None:
     assert [failed_pause(failures) for failures in (0, 1, 2, 4, 5, 9, 10_000)] == [10, 20, 40, 160, 300, 300, 300]
-    failed = pod(0, phase=Phase.FAILED, ready=False, created=NOW - 30)
+    failed = pod(0, phase=PodPhase.FAILED, ready=False, created=NOW - 30)
     for failures, goes in ((0, True), (1, True), (2, False)):
         actions = plan(manifest(1), snapshot(replace(failed, failures=failures)), NOW)
         assert any(isinstance(action, act.DeletePod) for action in actions) is goes
 
 
 def test_a_manifest_that_is_mended_does_not_wait_for_failures_before_it() -> None:
-    failed = pod(0, phase=Phase.FAILED, ready=False, created=NOW - 1, failures=9, revision="old")
+    failed = pod(0, phase=PodPhase.FAILED, ready=False, created=NOW - 1, failures=9, revision="old")
     assert quiet(plan(manifest(1), snapshot(failed), NOW)) == [act.DeletePod(failed)]
 
 
@@ -431,7 +431,7 @@ def test_a_deletion_ends_even_if_drains_may_wait_for_ever() -> None:
     assert act.DeletePod(hanging) not in plan(group, deleted(hanging, since=NOW - 60), NOW)
     actions = plan(group, deleted(hanging, since=LONG_AGO), NOW)
     assert quiet(actions) == [act.DeletePod(hanging)]
-    assert reasons(actions) == [Reason.DELETION_GAVE_UP]
+    assert reasons(actions) == [EventReason.DELETION_GAVE_UP]
 
 
 def test_a_broker_that_lacks_something_is_prepared_while_another_is_away() -> None:
@@ -462,10 +462,10 @@ def test_the_group_is_deleted_at_the_broker_only_when_nobody_uses_it(hindrance: 
     assert plan(group, deleted(), NOW) == [act.DeleteGroup(), act.RemoveFinalizer()]
     waits = plan(group, deleted(**hindrance), NOW)
     assert quiet(waits) == []
-    assert reasons(waits) == [Reason.DELETION_WAITS]
+    assert reasons(waits) == [EventReason.DELETION_WAITS]
     late = plan(group, deleted(since=LONG_AGO, **hindrance), NOW)
     assert quiet(late) == [act.RemoveFinalizer()]
-    assert reasons(late) == [Reason.DELETION_GAVE_UP]
+    assert reasons(late) == [EventReason.DELETION_GAVE_UP]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from tests.unit.controller.stage import group_of
 from rocketfleet.controller.planning.preparation import (
     ASK_AGAIN,
     READ_AGAIN,
+    BrokerFindings,
     Found,
-    Look,
-    Place,
+    GroupBroker,
     Preparation,
     due,
     lack_of,
@@ -26,8 +26,8 @@ from rocketfleet.wire.queue import MessageQueue
 
 NOW = 1000.0
 QUEUES = frozenset(MessageQueue("orders", "broker-a", number) for number in range(4))
-HERE = Place("127.0.0.1:10911", 7, QUEUES)
-FINE = Look(HERE, "wanted", again=NOW + READ_AGAIN, lacks=False)
+HERE = GroupBroker("127.0.0.1:10911", 7, QUEUES)
+FINE = BrokerFindings(HERE, "wanted", again=NOW + READ_AGAIN, lacks=False)
 LAST = group_of()
 FIRST = group_of(consumeFromWhere="FirstOffset")
 NATIVE = group_of(initialOffset="Native")
@@ -66,7 +66,7 @@ def test_what_members_subscribe_to_is_left_to_them() -> None:
     assert lack_of(LAST, Found(None, unset=QUEUES), {"orders"}).settings, "but settings are ours"
 
 
-CHANGES: dict[str, Callable[[], tuple[Look, Place]]] = {
+CHANGES: dict[str, Callable[[], tuple[BrokerFindings, GroupBroker]]] = {
     "its master is elsewhere": lambda: (FINE, replace(HERE, address="127.0.0.1:10921")),
     "it was away": lambda: (FINE, replace(HERE, connection=8)),
     "it is away": lambda: (FINE, replace(HERE, connection=0)),
@@ -77,7 +77,9 @@ CHANGES: dict[str, Callable[[], tuple[Look, Place]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_a_broker_is_asked_again_when_something_has_changed(change: Callable[[], tuple[Look, Place]]) -> None:
+def test_a_broker_is_asked_again_when_something_has_changed(
+    change: Callable[[], tuple[BrokerFindings, GroupBroker]],
+) -> None:
     look, place = change()
     assert due({"broker-a": FINE}, {"broker-a": HERE}, "wanted", NOW, nobody=False) == frozenset()
     assert due({"broker-a": look}, {"broker-a": place}, "wanted", NOW, nobody=False) == {"broker-a"}

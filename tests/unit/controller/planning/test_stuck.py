@@ -9,7 +9,7 @@ from tests.unit.controller.plan_parts import NOW, pod, quiet, snapshot
 
 from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
-from rocketfleet.controller.planning.actions import Action, DeletePod, Emit, Reason
+from rocketfleet.controller.planning.actions import Action, DeletePod, Emit, EventReason
 from rocketfleet.controller.planning.plan import plan
 from rocketfleet.controller.planning.snapshot import NodeState, Pod
 from rocketfleet.controller.planning.stuck import POD_STUCK_SECONDS
@@ -32,7 +32,7 @@ def steps(one: Pod, now: float, group: ConsumerGroup | None = None) -> list[Acti
 
 def told(actions: list[Action]) -> str:
     (event,) = [action.event for action in actions if isinstance(action, Emit)]
-    assert event.reason is Reason.STUCK
+    assert event.reason is EventReason.STUCK
     assert event.warning
     return event.message
 

@@ -11,11 +11,19 @@ from rocketfleet.api.consumer_group import ConsumerGroup
 from rocketfleet.api.spec import Engine
 from rocketfleet.api.status import ConditionType, Truth
 from rocketfleet.control.messages import DrainOutcome
-from rocketfleet.controller.planning.actions import Action, CreatePod, DeletePod, Emit, MarkDrain, NoteShared, Reason
+from rocketfleet.controller.planning.actions import (
+    Action,
+    CreatePod,
+    DeletePod,
+    Emit,
+    EventReason,
+    MarkDrain,
+    NoteShared,
+)
 from rocketfleet.controller.planning.drain import drain_limit
 from rocketfleet.controller.planning.plan import plan
-from rocketfleet.controller.planning.snapshot import DrainMark, Phase, Pod, Snapshot
-from rocketfleet.controller.reporting.conditions import Verdict, verdicts_of
+from rocketfleet.controller.planning.snapshot import DrainMark, Pod, PodPhase, Snapshot
+from rocketfleet.controller.reporting.conditions import ConditionVerdict, verdicts_of
 from rocketfleet.controller.resources.shared_settings import shared_settings_of
 from rocketfleet.wire.queue import MessageQueue
 
@@ -40,7 +48,7 @@ def created(actions: list[Action]) -> list[int]:
     return [action.ordinal for action in actions if isinstance(action, CreatePod)]
 
 
-def progressing(group: ConsumerGroup, there: Snapshot) -> Verdict:
+def progressing(group: ConsumerGroup, there: Snapshot) -> ConditionVerdict:
     return verdicts_of(group, there, None, None, NOW)[ConditionType.PROGRESSING]
 
 
@@ -49,12 +57,12 @@ def test_all_pods_with_other_subscriptions_go_before_the_first_new_one_comes() -
     actions = plan(AFTER, everybody, NOW)
     assert quiet(actions) == [MarkDrain(old(n), "recreate: subscriptions changed") for n in range(3)]
     (told,) = [action.event for action in actions if isinstance(action, Emit)]
-    assert told.reason is Reason.RECREATING
+    assert told.reason is EventReason.RECREATING
     assert "subscriptions changed" in told.message
     going = [old(n, drain=DrainMark(NOW - 1, "recreate")) for n in range(3)]
     assert created(plan(AFTER, seen(*going), NOW)) == []
     assert created(plan(AFTER, seen(going[2]), NOW)) == [], "one of them is still there"
-    ended = replace(going[2], phase=Phase.SUCCEEDED, deleting=NOW + 5)
+    ended = replace(going[2], phase=PodPhase.SUCCEEDED, deleting=NOW + 5)
     assert created(plan(AFTER, seen(ended), NOW)) == []
     assert plan(AFTER, seen(), NOW) == [CreatePod(n) for n in range(3)]
 
@@ -82,7 +90,7 @@ def test_with_type_recreate_all_go_whatever_changed() -> None:
     actions = plan(group, there, NOW)
     assert marks(actions) == [0, 1, 2]
     assert created(actions) == []
-    assert reasons(actions) == [Reason.RECREATING]
+    assert reasons(actions) == [EventReason.RECREATING]
     assert created(plan(group, seen(old(0), group=group), NOW)) == []
     assert plan(group, seen(*(new(n, group) for n in range(3)), group=group), NOW) == []
 
@@ -92,7 +100,7 @@ def test_with_type_rolling_members_that_differ_are_replaced_one_by_one_and_peopl
     actions = plan(group, seen(old(0), old(1), old(2), group=group), NOW)
     assert marks(actions) == [2]
     (told,) = [action.event for action in actions if isinstance(action, Emit)]
-    assert (told.reason, told.warning) == (Reason.MIXED, True)
+    assert (told.reason, told.warning) == (EventReason.MIXED, True)
     assert "different subscriptions are in the group side by side" in told.message
     assert created(plan(group, seen(old(0), old(1), group=group), NOW)) == [2]
 
@@ -153,11 +161,11 @@ def test_pods_of_the_present_revision_get_the_note_that_they_lack(shared: dict[s
 def test_offsets_at_a_rocketmq_that_the_manifest_left_cannot_be_read_back() -> None:
     moved = manifest(3, cluster={"nameServers": ["elsewhere:9876"]})
     outcome = DrainOutcome(True, {MessageQueue("orders", "broker-a", 0): 7})
-    drained = old(0, phase=Phase.SUCCEEDED, ready=False, drain=DrainMark(NOW - 1, "recreate"), outcome=outcome)
+    drained = old(0, phase=PodPhase.SUCCEEDED, ready=False, drain=DrainMark(NOW - 1, "recreate"), outcome=outcome)
     assert quiet(plan(moved, seen(drained, group=moved), NOW)) == [DeletePod(drained)], "its own word is what there is"
     behind = seen(drained, group=BEFORE, revision="other", committed={})
     assert DeletePod(drained) not in plan(BEFORE, behind, NOW)
     unconfirmed = replace(drained, outcome=replace(outcome, confirmed=False))
     assert DeletePod(unconfirmed) not in plan(moved, seen(unconfirmed, group=moved), NOW)
     late = replace(unconfirmed, drain=DrainMark(NOW - drain_limit(moved) - 1, "recreate"))
-    assert reasons(plan(moved, seen(late, group=moved), NOW)) == [Reason.OFFSETS_UNSAFE]
+    assert reasons(plan(moved, seen(late, group=moved), NOW)) == [EventReason.OFFSETS_UNSAFE]

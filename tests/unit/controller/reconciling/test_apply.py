@@ -17,8 +17,8 @@ from tests.unit.controller.stage import (
 from rocketfleet.control.http_call import Credential
 from rocketfleet.control.proof import Proof
 from rocketfleet.controller.planning import actions as act
-from rocketfleet.controller.planning.actions import Reason
-from rocketfleet.controller.planning.preparation import Look, Place
+from rocketfleet.controller.planning.actions import EventReason
+from rocketfleet.controller.planning.preparation import BrokerFindings, GroupBroker
 from rocketfleet.controller.reconciling.apply import Applier
 from rocketfleet.controller.reconciling.backend import BackendError, ObjectChanged
 from rocketfleet.controller.reconciling.group_state import GroupState
@@ -128,7 +128,7 @@ async def test_what_a_deletion_removes_is_told_before_anything_is_removed(topics
     acting.stage.leftovers = Leftovers(retries=3, dead_letters=12)
     assert await acting(act.DeleteGroup(topics_too), act.RemoveFinalizer()) == []
     (event,) = acting.stage.events
-    assert event.reason is Reason.GROUP_REMOVED
+    assert event.reason is EventReason.GROUP_REMOVED
     assert "3 messages that wait for a retry" in event.message
     assert "12 dead letters" in event.message
     assert event.warning is topics_too
@@ -151,7 +151,7 @@ async def test_a_group_that_may_not_be_deleted_now_is_told_with_the_way_out() ->
     (failure,) = await acting(act.DeleteGroup(), act.RemoveFinalizer())
     assert "shop/second" in failure
     (event,) = acting.stage.events
-    assert event.reason is Reason.DELETION_WAITS
+    assert event.reason is EventReason.DELETION_WAITS
     assert "shop/second" in event.message
     assert "kubectl patch cg orders -n default" in event.message
     assert not {"delete group", "no finalizer"} & set(acting.stage.calls)
@@ -162,7 +162,7 @@ async def test_a_deletion_that_is_late_lets_the_object_go_and_says_that_the_grou
     acting.stage.broker_error = away()
     assert await acting(act.DeleteGroup(late=True), act.RemoveFinalizer()) == []
     (event,) = acting.stage.events
-    assert event.reason is Reason.DELETION_GAVE_UP
+    assert event.reason is EventReason.DELETION_GAVE_UP
     assert "connection refused" in event.message
     assert acting.stage.calls[-1] == "no finalizer"
 
@@ -227,12 +227,12 @@ async def test_a_member_that_could_not_be_told_counts_as_not_told() -> None:
 
 async def test_what_was_prepared_is_told_and_read_back() -> None:
     acting = Acting()
-    place = Place("127.0.0.1:10911", 1, frozenset(QUEUES))
-    acting.state.observed.preparation.looks["broker-a"] = Look(place, "w", again=2e9, lacks=True)
+    place = GroupBroker("127.0.0.1:10911", 1, frozenset(QUEUES))
+    acting.state.observed.preparation.looks["broker-a"] = BrokerFindings(place, "w", again=2e9, lacks=True)
     assert await acting(act.PrepareGroup()) == []
     assert acting.state.observed.prepared is None, "that it was written proves nothing"
     assert (await acting.look()).observed.preparation.looks == {}, "what was seen before does not count any more"
-    assert [event.reason for event in acting.stage.events] == [Reason.PREPARED]
+    assert [event.reason for event in acting.stage.events] == [EventReason.PREPARED]
 
 
 async def test_locks_that_are_released_are_no_longer_owed() -> None:

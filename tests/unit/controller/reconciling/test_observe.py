@@ -27,7 +27,7 @@ from rocketfleet.control.messages import DrainOutcome
 from rocketfleet.controller.planning.joining import JOIN_LIMIT
 from rocketfleet.controller.planning.preparation import preparation_of
 from rocketfleet.controller.planning.rebalance_tracking import Tracking
-from rocketfleet.controller.planning.snapshot import DrainMark, Joining, NodeState, Phase
+from rocketfleet.controller.planning.snapshot import DrainMark, Joining, NodeState, PodPhase
 from rocketfleet.controller.reconciling.group_state import GroupState
 from rocketfleet.controller.reconciling.observe import (
     ASK_AGAIN,
@@ -159,7 +159,7 @@ async def test_whatever_the_time_of_day_is_a_drain_and_a_deletion_begin_when_the
 async def test_failures_of_an_ordinal_are_counted_until_one_is_well_for_a_while() -> None:
     look = Look()
     for before in range(3):
-        pod = look.stage.add_pod(0, uid=f"failed-{before}", phase=Phase.FAILED, ready=False)
+        pod = look.stage.add_pod(0, uid=f"failed-{before}", phase=PodPhase.FAILED, ready=False)
         for _ in range(2):
             assert [one.failures for one in (await look()).snapshot.pods] == [before], "each is counted once"
         del look.stage.pods[pod.uid]
@@ -167,14 +167,14 @@ async def test_failures_of_an_ordinal_are_counted_until_one_is_well_for_a_while(
     assert [one.failures for one in (await look()).snapshot.pods] == [3]
     look.stage.now += WELL_AGAIN + 1
     assert [one.failures for one in (await look()).snapshot.pods] == [0]
-    look.stage.change(well, phase=Phase.FAILED, ready=False, ready_since=None)
+    look.stage.change(well, phase=PodPhase.FAILED, ready=False, ready_since=None)
     assert [one.failures for one in (await look()).snapshot.pods] == [0]
 
 
 async def test_failures_of_another_revision_do_not_count() -> None:
     look = Look()
     for number, (revision, before) in enumerate([("a", 0), ("a", 1), ("b", 0), ("b", 1)]):
-        pod = look.stage.add_pod(0, uid=str(number), phase=Phase.FAILED, ready=False, revision=revision)
+        pod = look.stage.add_pod(0, uid=str(number), phase=PodPhase.FAILED, ready=False, revision=revision)
         assert [one.failures for one in (await look()).snapshot.pods] == [before]
         del look.stage.pods[pod.uid]
 
@@ -362,10 +362,10 @@ async def test_a_pod_that_vanished_leaves_locks_behind_until_the_broker_misses_i
 @pytest.mark.parametrize(
     ("end", "left"),
     [
-        ({"phase": Phase.SUCCEEDED, "outcome": DrainOutcome(confirmed=True)}, False),
-        ({"phase": Phase.SUCCEEDED}, False),
-        ({"phase": Phase.FAILED}, True),
-        ({"phase": Phase.FAILED, "outcome": DrainOutcome(confirmed=False)}, True),
+        ({"phase": PodPhase.SUCCEEDED, "outcome": DrainOutcome(confirmed=True)}, False),
+        ({"phase": PodPhase.SUCCEEDED}, False),
+        ({"phase": PodPhase.FAILED}, True),
+        ({"phase": PodPhase.FAILED, "outcome": DrainOutcome(confirmed=False)}, True),
     ],
 )
 async def test_a_pod_that_drained_leaves_nothing_behind(end: dict[str, object], left: bool) -> None:
@@ -392,7 +392,7 @@ async def test_offsets_are_read_back_for_pods_that_are_about_to_go() -> None:
     look = Look()
     outcome = DrainOutcome(confirmed=True, offsets={QUEUES[0]: 5})
     look.stage.offsets = {QUEUES[0]: 5, QUEUES[1]: 9}
-    pod = look.stage.add_pod(0, phase=Phase.SUCCEEDED, outcome=outcome, drain=DrainMark(0.0, "scale-in"))
+    pod = look.stage.add_pod(0, phase=PodPhase.SUCCEEDED, outcome=outcome, drain=DrainMark(0.0, "scale-in"))
     assert (await look()).snapshot.committed == {QUEUES[0]: 5}
     look.stage.change(pod, drain=None)
     assert (await look()).snapshot.committed == {}

@@ -21,10 +21,10 @@ from rocketfleet.api.consumer_group import GroupKey
 from rocketfleet.api.names import FINALIZER, REBALANCE_REQUESTED
 from rocketfleet.api.status import ConditionType, LastDrain, LastRebalance, Truth
 from rocketfleet.base.timestamps import timestamp
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.controller.planning.claims import Claim
-from rocketfleet.controller.planning.preparation import Look, Place
-from rocketfleet.controller.planning.rebalance_tracking import Rebalanced, Seen, Tracking, track
+from rocketfleet.controller.planning.preparation import BrokerFindings, GroupBroker
+from rocketfleet.controller.planning.rebalance_tracking import Rebalanced, SharingSeen, Tracking, track
 from rocketfleet.controller.reconciling.reconcile import AT_REST, MOVING, TAKEN_PAUSE, TELL_AGAIN, Reconciler
 from rocketfleet.controller.resources.code import Code, parts_of
 from rocketfleet.wire.queue import MessageQueue
@@ -84,7 +84,7 @@ class Passes:
         found = next(one for one in status.conditions or () if one.type is kind)
         return found.status, found.message
 
-    def reasons(self) -> list[Reason]:
+    def reasons(self) -> list[EventReason]:
         return [event.reason for event in self.stage.events]
 
 
@@ -102,7 +102,7 @@ async def test_a_new_group_comes_to_rest_and_then_nothing_is_written() -> None:
 
 async def test_fewer_pods_than_asked_for_are_explained_once_for_each_number() -> None:
     def said() -> list[str]:
-        return [event.message for event in passes.stage.events if event.reason is Reason.LIMITED_BY_QUEUES]
+        return [event.message for event in passes.stage.events if event.reason is EventReason.LIMITED_BY_QUEUES]
 
     passes = Passes()
     await passes.to_rest()
@@ -134,7 +134,7 @@ async def test_scaling_in_drains_and_verifies_before_it_deletes() -> None:
     assert status.last_drain is not None
     assert status.last_drain.verified
     assert passes.drained == [status.last_drain]
-    assert Reason.DRAINED in passes.reasons()
+    assert EventReason.DRAINED in passes.reasons()
 
 
 async def test_a_drain_goes_on_under_another_reconciler() -> None:
@@ -164,7 +164,7 @@ async def test_a_group_that_another_object_has_is_left_alone_until_that_is_gone(
     assert passes.stage.calls == ["status"], "nothing at the brokers, no pod, no finalizer"
     assert passes.condition(ConditionType.READY)[0] is Truth.FALSE
     assert "billing/orders" in passes.condition(ConditionType.READY)[1]
-    assert Reason.TAKEN in passes.reasons()
+    assert EventReason.TAKEN in passes.reasons()
     assert await passes.once() == TAKEN_PAUSE
     passes.stage.claims = []
     await passes.to_rest()
@@ -211,7 +211,7 @@ async def test_brokers_that_are_away_are_said_once_and_looked_for_less_and_less_
     truth, message = passes.condition(ConditionType.BROKER_REACHABLE)
     assert truth is Truth.FALSE
     assert "connection refused" in message
-    assert passes.reasons().count(Reason.UNREACHABLE) == 1
+    assert passes.reasons().count(EventReason.UNREACHABLE) == 1
     assert len(passes.stage.pods) == 2
     passes.stage.broker_error = None
     await passes.to_rest()
@@ -240,7 +240,7 @@ async def test_a_rebalance_is_timed_and_told() -> None:
     assert status.last_rebalance.reason == "from 1 to 2 members"
     assert status.last_rebalance.moved == 2
     assert status.last_rebalance.generation == 2
-    assert passes.reasons().count(Reason.REBALANCED) == len(passes.rebalanced) == 2
+    assert passes.reasons().count(EventReason.REBALANCED) == len(passes.rebalanced) == 2
     assert passes.rebalanced[-1] == status.last_rebalance
 
 
@@ -275,7 +275,7 @@ async def test_an_object_that_was_made_again_starts_with_a_clean_memory() -> Non
     metadata = passes.stage.group.metadata.model_copy(update={"uid": "u2"})
     passes.stage.group = passes.stage.group.model_copy(update={"metadata": metadata, "status": None})
     before = passes.reconciler._states[passes.stage.group.key]
-    before.observed.preparation.looks["broker-z"] = Look(Place(None, 0, frozenset()), "w", again=2e9)
+    before.observed.preparation.looks["broker-z"] = BrokerFindings(GroupBroker(None, 0, frozenset()), "w", again=2e9)
     passes.stage.lacking = {"broker-a"}
     passes.stage.calls.clear()
     await passes.to_rest()
@@ -296,7 +296,7 @@ async def test_a_deletion_that_waits_for_others_is_looked_at_soon_and_ends_when_
     truth, message = passes.condition(ConditionType.READY)
     assert truth is Truth.FALSE
     assert "guest" in message
-    assert Reason.DELETION_WAITS in passes.reasons()
+    assert EventReason.DELETION_WAITS in passes.reasons()
     assert "no finalizer" not in passes.stage.calls
     passes.stage.members.clear()
     await passes.once()
@@ -364,8 +364,8 @@ def owned_by(*members: str) -> dict[MessageQueue, frozenset[str]]:
     return {queue: frozenset({members[n % len(members)]}) for n, queue in enumerate(QUEUES)}
 
 
-def seen(members: set[str], owners: Mapping[MessageQueue, frozenset[str]], *, agreed: bool = True) -> Seen:
-    return Seen(frozenset(members), owners, balanced=len(owners) == len(QUEUES), agreed=agreed)
+def seen(members: set[str], owners: Mapping[MessageQueue, frozenset[str]], *, agreed: bool = True) -> SharingSeen:
+    return SharingSeen(frozenset(members), owners, balanced=len(owners) == len(QUEUES), agreed=agreed)
 
 
 def test_a_group_that_is_found_at_rest_has_not_been_rebalanced() -> None:
@@ -398,7 +398,7 @@ def test_a_rebalance_is_told_once_and_lasts_as_long_as_it_did(looks: list[tuple[
     for now, (members, known, whole, agreed) in enumerate(looks):
         one = seen(members, owned_by(*sorted(members)) if members and whole else {}, agreed=agreed)
         if not known:
-            one = Seen(None, {}, balanced=False, agreed=False)
+            one = SharingSeen(None, {}, balanced=False, agreed=False)
         state, done = track(state, one, float(now))
         if not known:
             assert done is None
@@ -422,7 +422,7 @@ def test_a_rebalance_is_told_once_and_lasts_as_long_as_it_did(looks: list[tuple[
 @pytest.mark.parametrize("agreed", [True, False])
 def test_a_broker_that_says_nothing_changes_nothing(agreed: bool) -> None:
     state, _ = track(Tracking(), seen({"a"}, owned_by("a")), 0.0)
-    assert track(state, Seen(None, {}, balanced=False, agreed=agreed), 1.0) == (state, None)
+    assert track(state, SharingSeen(None, {}, balanced=False, agreed=agreed), 1.0) == (state, None)
 
 
 async def test_a_config_map_that_is_missing_is_told_once_and_an_edit_of_it_rolls_the_group() -> None:
@@ -431,7 +431,7 @@ async def test_a_config_map_that_is_missing_is_told_once_and_an_edit_of_it_rolls
     for _ in range(6):
         await passes.once()
     assert passes.stage.pods == {}
-    assert passes.reasons().count(Reason.CONFIG_MAP_MISSING) == 1
+    assert passes.reasons().count(EventReason.CONFIG_MAP_MISSING) == 1
     for digest in ("one", "two"):
         passes.stage.code = Code(digest)
         await passes.to_rest()

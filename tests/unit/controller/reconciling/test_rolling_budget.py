@@ -6,12 +6,12 @@ import pytest
 from tests.unit.controller.model_parts import group_of
 
 from rocketfleet.api.consumer_group import GroupKey
-from rocketfleet.controller.planning.snapshot import DrainMark, Phase, Pod
+from rocketfleet.controller.planning.snapshot import DrainMark, Pod, PodPhase
 from rocketfleet.controller.reconciling.rolling_budget import RollingBudget, has_other_image
 from rocketfleet.controller.resources.pod import on_default_image
 
 IMAGE = "worker:1"
-OLD = Pod("orders-0", 0, "u0", "old", 0.0, phase=Phase.RUNNING, ready=True, image="worker:0")
+OLD = Pod("orders-0", 0, "u0", "old", 0.0, phase=PodPhase.RUNNING, ready=True, image="worker:0")
 NEW = replace(OLD, revision="new", image=IMAGE)
 KEYS = [GroupKey("shop", f"g{number}") for number in range(5)]
 
@@ -59,14 +59,14 @@ def test_who_does_not_take_turns_takes_no_place() -> None:
     assert asked(budget, KEYS[1], OLD, counts=False)
     assert asked(budget, KEYS[0], OLD, counts=False), "its brokers are away: the place is free"
     assert asked(budget, KEYS[2], OLD)
-    assert asked(budget, KEYS[3], replace(OLD, phase=Phase.FAILED))
+    assert asked(budget, KEYS[3], replace(OLD, phase=PodPhase.FAILED))
 
 
 def test_an_edit_of_a_manifest_waits_for_nobody() -> None:
     made = [replace(OLD, image="worker:1"), replace(OLD, image="worker:1")]
     assert not has_other_image(made, "worker:1")
     assert has_other_image([replace(OLD, image="worker:0"), *made], "worker:1")
-    assert not has_other_image([replace(OLD, image="worker:0", phase=Phase.FAILED)], "worker:1"), "it has ended"
+    assert not has_other_image([replace(OLD, image="worker:0", phase=PodPhase.FAILED)], "worker:1"), "it has ended"
     assert not has_other_image([replace(OLD, image=None)], "worker:1"), "a process has none"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rocketfleet.control.endpoints import Endpoints
-from rocketfleet.control.http import Request, Response, json_response, text_response
+from rocketfleet.control.http import HttpRequest, Response, json_response, text_response
 from rocketfleet.control.http_call import CallFailed
 from rocketfleet.control.messages import QueryProgress
 from rocketfleet.control.proof import Proof
@@ -23,8 +23,8 @@ QUEUE = {"topic": "orders", "broker": "broker-a", "clientId": "a"}
 
 
 @asynccontextmanager
-async def port(answer: Callable[[Request], Response]) -> AsyncIterator[str]:
-    async def reply(request: Request) -> Response:
+async def port(answer: Callable[[HttpRequest], Response]) -> AsyncIterator[str]:
+    async def reply(request: HttpRequest) -> Response:
         return answer(request)
 
     async with port_of(reply) as address:
@@ -32,7 +32,7 @@ async def port(answer: Callable[[Request], Response]) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def port_of(answer: Callable[[Request], Awaitable[Response]]) -> AsyncIterator[str]:
+async def port_of(answer: Callable[[HttpRequest], Awaitable[Response]]) -> AsyncIterator[str]:
     server = ControlServer(answer)
     host, number = await server.start("127.0.0.1", 0)
     try:
@@ -52,9 +52,9 @@ async def test_an_assignment_has_owners_for_what_is_owned() -> None:
         "members": ["a", "b"],
         "queues": queues,
     }
-    heard: list[Request] = []
+    heard: list[HttpRequest] = []
 
-    def answer(request: Request) -> Response:
+    def answer(request: HttpRequest) -> Response:
         heard.append(request)
         return json_response(200, content)
 
@@ -151,7 +151,7 @@ class Door:
         self.older = older
         self.heard: list[str] = []
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: HttpRequest) -> Response:
         scheme = request.headers["authorization"].split()[0]
         self.heard.append(scheme)
         if self.older and scheme != "Bearer":
@@ -203,7 +203,7 @@ async def test_a_stranger_gets_no_proof_for_a_time_he_likes() -> None:
     heard: list[str] = []
     told = Proof("secret", "uid-1").authorization("clock", "x", 3_000_000.0).removeprefix("Proof ")
 
-    def answer(request: Request) -> Response:
+    def answer(request: HttpRequest) -> Response:
         heard.append(request.headers["authorization"])
         return text_response(403, f"Here it is {told}")
 

@@ -22,18 +22,18 @@ from rocketfleet.api.status import (
 )
 from rocketfleet.base.timestamps import timestamp
 from rocketfleet.control.messages import DrainOutcome
-from rocketfleet.controller.planning.broker_trouble import Hindrance
-from rocketfleet.controller.planning.snapshot import Joining, Ownership, Phase, Pod, Snapshot
-from rocketfleet.controller.reporting.conditions import START_SECONDS, Verdict
+from rocketfleet.controller.planning.broker_trouble import BrokerTrouble
+from rocketfleet.controller.planning.snapshot import Joining, Ownership, Pod, PodPhase, Snapshot
+from rocketfleet.controller.reporting.conditions import START_SECONDS, ConditionVerdict
 from rocketfleet.controller.reporting.lag_health import capitalised
-from rocketfleet.controller.reporting.status import Memory, differs, invalid_status, status_of
+from rocketfleet.controller.reporting.status import StatusInputs, differs, invalid_status, status_of
 from rocketfleet.wire.queue import MessageQueue
 
 EMPTY = ConsumerGroupStatus()
-NOTHING = Memory()
+NOTHING = StatusInputs()
 
 
-def status(group: ConsumerGroup, seen: Snapshot, memory: Memory = NOTHING) -> ConsumerGroupStatus:
+def status(group: ConsumerGroup, seen: Snapshot, memory: StatusInputs = NOTHING) -> ConsumerGroupStatus:
     return status_of(group, seen, memory, EMPTY, NOW)
 
 
@@ -210,10 +210,10 @@ def test_what_is_taken_on_trust_is_said() -> None:
 
 
 def test_what_could_not_be_done_is_said() -> None:
-    found = status(manifest(2), WHOLE, Memory(trouble="the API server said no: quota exceeded"))
+    found = status(manifest(2), WHOLE, StatusInputs(trouble="the API server said no: quota exceeded"))
     assert condition(found, ConditionType.READY).reason == "ReconcileFailed"
     assert "quota" in condition(found, ConditionType.READY).message
-    found = status(manifest(2), replace(WHOLE, reachable=False), Memory(broker_trouble="127.0.0.1:9876 refused"))
+    found = status(manifest(2), replace(WHOLE, reachable=False), StatusInputs(broker_trouble="127.0.0.1:9876 refused"))
     assert "refused" in condition(found, ConditionType.BROKER_REACHABLE).message
 
 
@@ -230,7 +230,7 @@ def test_config_that_leaves_queues_out_is_not_balanced_and_says_which() -> None:
     [
         ({}, 1, "Draining", "scale-in to 1"),
         ({}, 100, "DrainTimedOut", "orders-1"),
-        ({"outcome": DrainOutcome(True, {QUEUE: 9}), "phase": Phase.SUCCEEDED}, 100, "OffsetsUnsafe", "2 behind"),
+        ({"outcome": DrainOutcome(True, {QUEUE: 9}), "phase": PodPhase.SUCCEEDED}, 100, "OffsetsUnsafe", "2 behind"),
     ],
 )
 def test_draining_says_what_is_unsafe_and_by_how_much(
@@ -253,7 +253,7 @@ def test_a_roll_that_waits_says_so_and_is_no_trouble() -> None:
 
 
 def test_the_operator_that_wrote_it_is_named() -> None:
-    assert status(manifest(2), WHOLE, Memory(operator="system/rf")).operator == "system/rf"
+    assert status(manifest(2), WHOLE, StatusInputs(operator="system/rf")).operator == "system/rf"
 
 
 def test_guests_are_shown_and_the_dead_are_not() -> None:
@@ -286,7 +286,7 @@ def test_a_transition_has_its_time_and_a_mere_change_of_reason_has_not() -> None
 
 def test_what_is_not_known_now_stays_as_it_was() -> None:
     drain = LastDrain(pod="orders-1", verified=True, seconds=1.0, queues=2, completed_at="2026-01-31T08:00:00Z")
-    first = status_of(manifest(2), WHOLE, Memory(prepared="p", last_drain=drain), EMPTY, NOW)
+    first = status_of(manifest(2), WHOLE, StatusInputs(prepared="p", last_drain=drain), EMPTY, NOW)
     later = status_of(manifest(2), replace(WHOLE, queues=None, reachable=False), NOTHING, first, NOW + 1)
     assert (later.prepared, later.last_drain, later.queues) == ("p", drain, first.queues)
 
@@ -294,7 +294,7 @@ def test_what_is_not_known_now_stays_as_it_was() -> None:
 def test_lag_is_written_along_or_after_a_while_but_not_at_every_look() -> None:
     def with_lag(messages: int, second: int, state: str = "Fine") -> ConsumerGroupStatus:
         lag = Lag(messages=messages, state=state, observed_at=f"2026-01-31T08:00:{second:02}Z")
-        return status_of(manifest(2), WHOLE, Memory(lag=lag), EMPTY, NOW)
+        return status_of(manifest(2), WHOLE, StatusInputs(lag=lag), EMPTY, NOW)
 
     assert not differs(with_lag(5, 0), with_lag(6, 1))
     assert differs(with_lag(5, 0), with_lag(6, 31))
@@ -307,7 +307,7 @@ def test_lag_that_means_something_else_is_written_sooner_and_many_groups_write_l
 
     def with_lag(messages: int | None, at: int, seconds: float = 0.0) -> ConsumerGroupStatus:
         lag = Lag(messages=messages, seconds=seconds, state="OK", observed_at=timestamp(NOW + at))
-        return status_of(manifest(2), WHOLE, Memory(lag=lag), EMPTY, NOW)
+        return status_of(manifest(2), WHOLE, StatusInputs(lag=lag), EMPTY, NOW)
 
     assert differs(with_lag(5, 0), with_lag(5000, 11), targets)
     assert not differs(with_lag(5, 0), with_lag(5000, 9), targets)
@@ -323,7 +323,7 @@ def test_lag_that_means_something_else_is_written_sooner_and_many_groups_write_l
 def test_what_autoscaling_wants_is_written_and_how_it_stands_along_with_it() -> None:
     def with_scaling(replicas: int, message: str) -> ConsumerGroupStatus:
         scaling = Scaling(replicas=replicas, reason="Steady", message=message, replica_rate=float(len(message)))
-        return status_of(manifest(2), WHOLE, Memory(scaling=scaling), EMPTY, NOW)
+        return status_of(manifest(2), WHOLE, StatusInputs(scaling=scaling), EMPTY, NOW)
 
     assert not differs(with_scaling(2, "10 messages wait"), with_scaling(2, "110 messages wait"))
     assert differs(with_scaling(2, "10 messages wait"), with_scaling(3, "10 messages wait"))
@@ -331,7 +331,7 @@ def test_what_autoscaling_wants_is_written_and_how_it_stands_along_with_it() -> 
 
 def test_members_show_the_lag_of_their_queues() -> None:
     client_id = WHOLE.pods[0].client_ids[0]
-    status = status_of(manifest(2), WHOLE, Memory(lag_of_members={client_id: 7}), EMPTY, NOW)
+    status = status_of(manifest(2), WHOLE, StatusInputs(lag_of_members={client_id: 7}), EMPTY, NOW)
     lags = {member.client_id: member.lag for member in status.members or ()}
     assert lags.pop(client_id) == 7
     assert set(lags.values()) == {None}
@@ -386,7 +386,7 @@ def test_batches_are_written_with_the_lag_and_executors_at_once() -> None:
 
 
 def test_progress_is_kept_while_nobody_can_be_asked() -> None:
-    known = Memory(progress=SparkProgress(batch=7))
+    known = StatusInputs(progress=SparkProgress(batch=7))
     before = status_of(IN_SPARK, DRIVEN, known, EMPTY, NOW)
     assert before.spark == SparkProgress(batch=7)
     assert status_of(IN_SPARK, DRIVEN, NOTHING, before, NOW).spark == SparkProgress(batch=7)
@@ -395,7 +395,9 @@ def test_progress_is_kept_while_nobody_can_be_asked() -> None:
 
 def test_a_deletion_that_cannot_go_on_says_why_and_how_to_end_it() -> None:
     state = snapshot(deleting_since=NOW)
-    status = status_of(DELETES, state, Memory(trouble="DeleteGroup: shop/other is for the same group"), EMPTY, NOW)
+    status = status_of(
+        DELETES, state, StatusInputs(trouble="DeleteGroup: shop/other is for the same group"), EMPTY, NOW
+    )
     ready = next(one for one in status.conditions or () if one.type is ConditionType.READY)
     assert ready.reason == "DeletionWaits"
     assert "shop/other is for the same group" in ready.message
@@ -404,7 +406,7 @@ def test_a_deletion_that_cannot_go_on_says_why_and_how_to_end_it() -> None:
     assert (progressing.status, progressing.reason) == (Truth.FALSE, "DeletionWaits")
 
 
-FAILS = Memory(lag_health=Verdict(Truth.FALSE, "Failing", "The handlers fail"))
+FAILS = StatusInputs(lag_health=ConditionVerdict(Truth.FALSE, "Failing", "The handlers fail"))
 
 
 @pytest.mark.parametrize(
@@ -412,20 +414,30 @@ FAILS = Memory(lag_health=Verdict(Truth.FALSE, "Failing", "The handlers fail"))
     [
         (manifest(2), WHOLE, NOTHING, "Ready"),
         (manifest(2), WHOLE, FAILS, "Failing"),
-        (manifest(2), WHOLE, Memory(lag_health=Verdict(Truth.TRUE, "Skewed", "One queue has most")), "Ready"),
+        (
+            manifest(2),
+            WHOLE,
+            StatusInputs(lag_health=ConditionVerdict(Truth.TRUE, "Skewed", "One queue has most")),
+            "Ready",
+        ),
         (manifest(2), snapshot(pod(0)), FAILS, "PodsNotReady"),
         (manifest(2, suspend=True), snapshot(), FAILS, "Suspended"),
         (manifest(2, suspend=True), snapshot(), NOTHING, "Suspended"),
         (manifest(2, suspend=True), snapshot(marked(0)), NOTHING, "Suspending"),
         (manifest(0), snapshot(), NOTHING, "NoReplicas"),
         (manifest(9), snapshot(*(pod(i) for i in range(4))), NOTHING, "LimitedByQueues"),
-        (manifest(2), WHOLE, Memory(trouble="quota"), "ReconcileFailed"),
+        (manifest(2), WHOLE, StatusInputs(trouble="quota"), "ReconcileFailed"),
         (manifest(2), replace(WHOLE, reachable=False), NOTHING, "BrokerUnreachable"),
-        (manifest(2), replace(WHOLE, hindrance=Hindrance.TOPIC_NOT_FOUND, reachable=False), NOTHING, "TopicNotFound"),
+        (
+            manifest(2),
+            replace(WHOLE, hindrance=BrokerTrouble.TOPIC_NOT_FOUND, reachable=False),
+            NOTHING,
+            "TopicNotFound",
+        ),
     ],
 )
 def test_the_state_is_the_worst_of_the_conditions(
-    group: ConsumerGroup, seen: Snapshot, memory: Memory, state: str
+    group: ConsumerGroup, seen: Snapshot, memory: StatusInputs, state: str
 ) -> None:
     assert status(group, seen, memory).state == state
     assert invalid_status(1, "no", status(group, seen, memory), NOW).state == "InvalidSpec"
@@ -439,7 +451,7 @@ def test_ready_is_of_what_was_asked_for_where_no_queue_is_seen() -> None:
 
 
 def test_a_pod_whose_containers_are_not_made_says_what_may_be_missing() -> None:
-    starting = pod(1, ready=False, phase=Phase.PENDING, starting_since=NOW - START_SECONDS - 1)
+    starting = pod(1, ready=False, phase=PodPhase.PENDING, starting_since=NOW - START_SECONDS - 1)
     found = condition(status(manifest(2), snapshot(pod(0), starting)), ConditionType.READY)
     assert (found.status, found.reason) == (Truth.FALSE, "PodTrouble")
     assert "a ConfigMap or a Secret" in found.message

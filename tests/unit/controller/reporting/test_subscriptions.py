@@ -10,10 +10,10 @@ from tests.unit.controller.reconciling.test_reconcile import Passes
 from tests.unit.controller.stage import Stage, client_id
 
 from rocketfleet.api.status import ConditionType, Truth
-from rocketfleet.controller.planning.actions import Reason
+from rocketfleet.controller.planning.actions import EventReason
 from rocketfleet.controller.planning.snapshot import Subscribed
 from rocketfleet.controller.reconciling.observe import FILTERS_AGAIN
-from rocketfleet.controller.reporting.conditions import Verdict, verdicts_of
+from rocketfleet.controller.reporting.conditions import ConditionVerdict, verdicts_of
 from rocketfleet.controller.reporting.subscriptions import disagreements, read, wanted_topics
 from rocketfleet.controller.resources.shared_settings import shared_settings_of
 from rocketfleet.wire.bodies import SubscriptionData
@@ -59,7 +59,7 @@ def test_where_no_member_says_it_the_broker_does() -> None:
     assert disagreements(GROUP, both) == ["java@1 wants * of orders, the manifest says new || paid"]
 
 
-def verdict(*pods: Any, **changes: Any) -> Verdict:
+def verdict(*pods: Any, **changes: Any) -> ConditionVerdict:
     there = snapshot(*pods, **{"shared": shared_settings_of(GROUP), **changes})
     return verdicts_of(GROUP, there, None, None, NOW)[ConditionType.SUBSCRIPTIONS_CONSISTENT]
 
@@ -106,6 +106,6 @@ async def test_a_guest_that_wants_something_else_is_told_once() -> None:
     for _ in range(20):
         await passes.once()
     assert passes.condition(ConditionType.SUBSCRIPTIONS_CONSISTENT)[0] is Truth.FALSE
-    told = [event for event in passes.stage.events if event.reason is Reason.SUBSCRIPTIONS_DIFFER]
+    told = [event for event in passes.stage.events if event.reason is EventReason.SUBSCRIPTIONS_DIFFER]
     assert len(told) == 1
     assert "guest@1 wants paid of orders, the manifest says *" in told[0].message

@@ -11,7 +11,7 @@ from tests.unit.controller.stage import group_of
 from rocketfleet.client.client import Client
 from rocketfleet.client.config import ClientConfig
 from rocketfleet.controller.planning.preparation import preparation_of, wanted_settings
-from rocketfleet.controller.rocketmq.brokers import Brokers, host_of
+from rocketfleet.controller.rocketmq.brokers import BrokerClients, host_of
 from rocketfleet.wire.acl import Credentials
 from rocketfleet.wire.bodies import SubscriptionGroupConfig
 
@@ -28,14 +28,14 @@ class StageClient:
         self.state = "closed"
 
 
-def pool() -> tuple[Brokers, list[StageClient]]:
+def pool() -> tuple[BrokerClients, list[StageClient]]:
     made: list[StageClient] = []
 
     def make(config: ClientConfig) -> Client:
         made.append(StageClient(config))
         return cast("Client", made[-1])
 
-    return Brokers(make), made
+    return BrokerClients(make), made
 
 
 def named(name: str) -> Any:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocketfleet.devbroker.setup.config import RESERVED_PROPERTIES, FleetSpec, Layout
-from rocketfleet.devbroker.setup.plan import FleetPlan, Surroundings, plan_fleet, render
+from rocketfleet.devbroker.setup.plan import FleetPlan, PlanInputs, plan_fleet, render
 from rocketfleet.wire.acl import Credentials
 
 LAYOUT = Layout(Path("/fleet"))
@@ -17,7 +17,7 @@ ADMIN = Credentials("root", "s3cret-word")
 
 def plan(spec: FleetSpec) -> FleetPlan:
     ports = {process: 20000 + 10 * place for place, process in enumerate(spec.listeners)}
-    return plan_fleet(spec, Surroundings(LAYOUT, ports, "/bin/java", "/jars/*", ADMIN if spec.acl else None))
+    return plan_fleet(spec, PlanInputs(LAYOUT, ports, "/bin/java", "/jars/*", ADMIN if spec.acl else None))
 
 
 def properties(spec: FleetSpec, process: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from rocketfleet.client.config import ClientConfig
 from rocketfleet.client.errors import ConnectionLost, PartialFailure
 from rocketfleet.client.routing.routes import Brokers
 from rocketfleet.lag.collecting.monitor import LagMonitor, Target
-from rocketfleet.lag.judging.rules import State
+from rocketfleet.lag.judging.rules import LagFinding
 from rocketfleet.lag.look import look
 from rocketfleet.wire.bodies import BrokerData, QueueData, TopicRouteData
 from rocketfleet.wire.codes import RequestCode, ResponseCode
@@ -162,7 +162,7 @@ async def test_a_dead_broker_leaves_its_queues_with_their_old_figures() -> None:
     assert len(cluster.parts["b"].asked) <= 4 + 1 + 1 + 1 + fanout.AT_ONCE, "a dead broker is not asked on and on"
     clock.now += 30
     await monitor.sweep()
-    assert monitor.verdict("g").state is State.UNKNOWN
+    assert monitor.verdict("g").state is LagFinding.UNKNOWN
     assert "broker b" in monitor.verdict("g").sentence
 
 
@@ -361,7 +361,7 @@ async def test_a_group_that_is_forgotten_is_gone_and_one_that_is_followed_anew_b
     monitor.follow("g", Target(cluster, "other", ("t",), ConsumeFromWhere.LAST_OFFSET))  # type: ignore[arg-type]
     assert monitor.latest("g") is None
     monitor.forget("g")
-    assert (len(monitor), monitor.verdict("g").state) == (0, State.UNKNOWN)
+    assert (len(monitor), monitor.verdict("g").state) == (0, LagFinding.UNKNOWN)
     await monitor.sweep()
 
 
@@ -473,18 +473,18 @@ async def test_a_group_at_rest_is_not_judged_and_begins_anew_afterwards() -> Non
     for _ in range(8):
         await monitor.sweep()
         clock.now += 15
-    assert monitor.verdict("g").state is State.UNKNOWN
+    assert monitor.verdict("g").state is LagFinding.UNKNOWN
     assert "suspended" in monitor.verdict("g").sentence
     monitor.note_rest("g", False)
-    assert monitor.verdict("g").state is State.STOPPED, "if nobody says that it goes on, it is what it looks like"
+    assert monitor.verdict("g").state is LagFinding.STOPPED, "if nobody says that it goes on, it is what it looks like"
     monitor.note_reset("g", clock.now)
     assert monitor.verdict("g").early
     for _ in range(4):
         await monitor.sweep()
         clock.now += 15
-        assert monitor.verdict("g").state is State.OK
+        assert monitor.verdict("g").state is LagFinding.OK
     await monitor.sweep()
-    assert monitor.verdict("g").state is State.STOPPED, "after five looks with nobody there it has stopped indeed"
+    assert monitor.verdict("g").state is LagFinding.STOPPED, "after five looks with nobody there it has stopped indeed"
 
 
 async def test_a_sweep_that_began_before_a_group_went_on_is_not_held_against_it() -> None:
@@ -494,7 +494,7 @@ async def test_a_sweep_that_began_before_a_group_went_on_is_not_held_against_it(
     for _ in range(8):
         await monitor.sweep()
         clock.now += 15
-    assert monitor.verdict("g").state is State.STALLED
+    assert monitor.verdict("g").state is LagFinding.STALLED
     gate = asyncio.Event()
 
     async def waits(_code: int) -> None:

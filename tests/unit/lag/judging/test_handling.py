@@ -8,7 +8,7 @@ from tests.unit.lag.making import STEP, moment, window
 
 from rocketfleet.lag.figures import GroupLag, Work
 from rocketfleet.lag.judging.handling import LONGEST_DELAY, SPAN, Handling
-from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, State, judge
+from rocketfleet.lag.judging.rules import DEFAULT_LIMITS, LagFinding, judge
 from rocketfleet.lag.judging.window import Window
 
 
@@ -42,11 +42,11 @@ def failing(times: int, per_step: int = 10, failed: int = 10) -> list[GroupLag]:
 
 def test_a_group_whose_every_message_fails_has_no_lag_and_is_failing() -> None:
     found = judge(judged(*failing(5)))
-    assert found.state is State.FAILING
+    assert found.state is LagFinding.FAILING
     assert (
         found.sentence == "the handlers failed in 20 of their last 20 attempts, and 40 messages wait for their next try"
     )
-    assert judge(judged(*failing(4))).state is State.OK, "nobody is accused on four looks"
+    assert judge(judged(*failing(4))).state is LagFinding.OK, "nobody is accused on four looks"
 
 
 def test_messages_given_up_are_named_beside_the_attempts_that_failed() -> None:
@@ -57,9 +57,11 @@ def test_messages_given_up_are_named_beside_the_attempts_that_failed() -> None:
 
 
 def test_half_is_too_many_and_a_few_are_not() -> None:
-    assert judge(judged(*failing(6, failed=5))).state is State.FAILING
-    assert judge(judged(*failing(6, failed=4))).state is State.OK
-    assert judge(judged(*failing(6, per_step=2, failed=2))).state is State.OK, "two messages in a minute are poison"
+    assert judge(judged(*failing(6, failed=5))).state is LagFinding.FAILING
+    assert judge(judged(*failing(6, failed=4))).state is LagFinding.OK
+    assert judge(judged(*failing(6, per_step=2, failed=2))).state is LagFinding.OK, (
+        "two messages in a minute are poison"
+    )
 
 
 def test_whoever_only_waits_has_not_recovered() -> None:
@@ -67,10 +69,10 @@ def test_whoever_only_waits_has_not_recovered() -> None:
     tried = failing(5)
     last = tried[-1]
     waits = [replace(at(number, 40, retry_end=0, retry_done=0, dlq_end=0), work=last.work) for number in range(5, 60)]
-    assert judge(judged(*tried, *waits)).state is State.FAILING
+    assert judge(judged(*tried, *waits)).state is LagFinding.FAILING
     done = [at(number, 40, retry_end=40, retry_done=40, dlq_end=0, work=Work(80, 40, 40)) for number in range(60, 66)]
     found = judged(*tried, *waits, *done)
-    assert judge(found).state is State.OK, "they were tried again, and succeeded"
+    assert judge(found).state is LagFinding.OK, "they were tried again, and succeeded"
     assert found.latest is not None
     assert found.latest.delayed == 0
 
@@ -82,10 +84,10 @@ def test_a_group_that_cannot_be_asked_is_failing_by_what_comes_back() -> None:
         for number in range(7)
     ]
     found = judge(judged(*looks))
-    assert found.state is State.FAILING
+    assert found.state is LagFinding.FAILING
     assert found.sentence == "20 messages came back to be tried again while 40 were consumed"
     well = [at(number, number * 10, retry_end=number, retry_done=number, dlq_end=0) for number in range(7)]
-    assert judge(judged(*well)).state is State.OK
+    assert judge(judged(*well)).state is LagFinding.OK
 
 
 def test_dead_letters_are_told_of_for_as_long_as_the_window_shows_them() -> None:
@@ -93,10 +95,10 @@ def test_dead_letters_are_told_of_for_as_long_as_the_window_shows_them() -> None
     one = at(5, 500, retry_end=0, retry_done=0, dlq_end=1)
     found = judge(judged(*looks, one))
     assert (found.state, found.sentence) == (
-        State.FAILING, "the handlers have given up on 1 message, now among the dead letters",
+        LagFinding.FAILING, "the handlers have given up on 1 message, now among the dead letters",
     )  # fmt: skip
     later = [at(number, number * 100, retry_end=0, retry_done=0, dlq_end=1) for number in range(6, 16)]
-    assert judge(judged(*looks, one, *later)).state is State.OK
+    assert judge(judged(*looks, one, *later)).state is LagFinding.OK
 
 
 def test_what_a_broker_did_not_say_is_made_up_for_when_it_does() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.lag import recorded
 from tests.unit.lag.making import STEP, moment, over_time, queue, window
 
-from rocketfleet.lag.judging.rules import Limits, State, judge
+from rocketfleet.lag.judging.rules import LagFinding, RuleLimits, judge
 from rocketfleet.lag.judging.rules.growing import growing
 from rocketfleet.lag.judging.rules.idle_member import idle_member
 from rocketfleet.lag.judging.rules.rewound import rewound
@@ -44,7 +44,7 @@ def windows(draw: st.DrawFn) -> Window:
 def test_a_hanging_handler_is_stalled_and_not_stopped() -> None:
     hung = over_time(*HUNG)
     (verdict,) = stalled(hung)
-    assert (verdict.state, verdict.queue) == (State.STALLED, queue(0))
+    assert (verdict.state, verdict.queue) == (LagFinding.STALLED, queue(0))
     assert "2 minutes" in verdict.sentence
     assert "40 messages" in verdict.sentence
     assert stopped(hung) == []
@@ -53,28 +53,28 @@ def test_a_hanging_handler_is_stalled_and_not_stopped() -> None:
 def test_without_members_the_same_is_stopped_and_not_stalled() -> None:
     gone = over_time(*HUNG, members=())
     (verdict,) = stopped(gone)
-    assert (verdict.state, verdict.queue) == (State.STOPPED, None)
+    assert (verdict.state, verdict.queue) == (LagFinding.STOPPED, None)
     assert "no member" in verdict.sentence
     assert stalled(gone) == []
 
 
 def test_where_members_are_not_known_a_group_that_moves_nowhere_has_stopped() -> None:
-    assert judge(over_time(*HUNG, members=None)).state is State.STOPPED
+    assert judge(over_time(*HUNG, members=None)).state is LagFinding.STOPPED
     elsewhere = over_time(*[[(5, 20), (number, 50)] for number in range(6)], members=None)
-    assert judge(elsewhere).state is State.STALLED
+    assert judge(elsewhere).state is LagFinding.STALLED
 
 
 def test_who_was_at_the_end_within_the_window_is_accused_of_nothing() -> None:
     since = [[(20, 20 + 5 * number)] for number in range(6)]
-    assert judge(over_time(*since)).state is State.OK
-    assert judge(over_time(*since, members=())).state is State.OK
-    assert judge(over_time(*since[1:])).state is State.STALLED
+    assert judge(over_time(*since)).state is LagFinding.OK
+    assert judge(over_time(*since, members=())).state is LagFinding.OK
+    assert judge(over_time(*since[1:])).state is LagFinding.STALLED
 
 
 def test_growing_means_that_it_never_falls() -> None:
     slow = over_time(*[[(number * 5, 10 + number * 8)] for number in range(6)])
     (verdict,) = growing(slow)
-    assert verdict.state is State.GROWING
+    assert verdict.state is LagFinding.GROWING
     assert "from 10 to 25 messages" in verdict.sentence
     dips = over_time(*[[(number * 5, 10 + number * 8)] for number in range(4)], [(30, 42)], [(31, 60)])
     assert growing(dips) == []
@@ -132,7 +132,7 @@ def test_an_idle_member_has_never_had_a_queue() -> None:
     places = [(5, 5), (5, 5)]
     idle = over_time(*[places] * 5, owners=["a", "a"], members=("a", "b"))
     assert [verdict.member for verdict in idle_member(idle)] == ["b"]
-    assert judge(idle).state is State.IDLE_MEMBER
+    assert judge(idle).state is LagFinding.IDLE_MEMBER
     full = over_time(*[places] * 5, owners=["a", "b"], members=("a", "b", "c"))
     assert "3 members and 2 queues" in idle_member(full)[0].sentence
     assert idle_member(over_time(*[places] * 5, members=("a", "b"))) == [], "owners are not known"
@@ -143,17 +143,17 @@ def test_an_idle_member_has_never_had_a_queue() -> None:
 
 
 def test_old_figures_are_no_verdict() -> None:
-    assert judge(Window()).state is State.UNKNOWN
+    assert judge(Window()).state is LagFinding.UNKNOWN
     fresh, late = moment([(5, 5), (8, 9)], 1000.0), moment([(5, 5), (8, 9)], 1030.0)
     kept = replace(late, queues=(late.queues[0], fresh.queues[1]))
     assert unread(window(fresh, kept)) == [], "once is no habit"
     twice = window(fresh, kept, replace(kept, observed_at=1060.0))
-    assert judge(twice).state is State.UNKNOWN
+    assert judge(twice).state is LagFinding.UNKNOWN
     assert "of 2 queues" in judge(twice).sentence
     assert "broker-a" in judge(twice).sentence
-    assert judge(over_time([(5, 5), (1, 9)], unread=[1])).state is State.UNKNOWN, "it was never read"
+    assert judge(over_time([(5, 5), (1, 9)], unread=[1])).state is LagFinding.UNKNOWN, "it was never read"
     never = over_time([(None, 9)])
-    assert judge(never).state is State.UNKNOWN
+    assert judge(never).state is LagFinding.UNKNOWN
 
 
 # -- who is not accused -----------------------------------------------------------------------------------------------
@@ -161,27 +161,27 @@ def test_old_figures_are_no_verdict() -> None:
 
 @pytest.mark.parametrize("members", [("m",), (), None])
 def test_nobody_is_accused_on_too_few_looks(members: tuple[str, ...] | None) -> None:
-    assert judge(over_time(*HUNG[:4], members=members)).state is State.OK
-    assert judge(over_time(*HUNG[:5], members=members)).state is not State.OK
+    assert judge(over_time(*HUNG[:4], members=members)).state is LagFinding.OK
+    assert judge(over_time(*HUNG[:5], members=members)).state is not LagFinding.OK
 
 
 def test_a_group_that_was_reset_is_not_accused() -> None:
     back = over_time([(10, 30)], [(20, 30)])
     made = back.reset(1045.0)
     made = made.after(moment([(2, 30)], 1060.0))
-    assert judge(made).state is State.OK
-    assert judge(over_time([(10, 30)], [(20, 30)], [(2, 30)])).state is State.REWOUND
+    assert judge(made).state is LagFinding.OK
+    assert judge(over_time([(10, 30)], [(20, 30)], [(2, 30)])).state is LagFinding.REWOUND
 
 
 def test_a_group_that_just_started_is_not_accused_but_not_for_ever() -> None:
     stood = [moment([(5, 40)], 1000.0 + 30 * number, members=()) for number in range(6)]
-    assert judge(window(*stood)).state is State.STOPPED
+    assert judge(window(*stood)).state is LagFinding.STOPPED
     starts = [*stood, *(moment([(5, 40)], 1180.0 + 30 * number) for number in range(4))]
-    assert judge(window(*starts)).state is State.OK
+    assert judge(window(*starts)).state is LagFinding.OK
     starts.append(moment([(5, 40)], 1180.0 + 30 * 4))
-    assert judge(window(*starts)).state is State.STALLED
+    assert judge(window(*starts)).state is LagFinding.STALLED
     flapping = [moment([(5, 40)], 1000.0 + 30 * number, members=("m",) if number % 2 else ()) for number in range(12)]
-    assert judge(window(*flapping)).state is not State.OK, "members that come and go are no excuse"
+    assert judge(window(*flapping)).state is not LagFinding.OK, "members that come and go are no excuse"
 
 
 # -- properties -------------------------------------------------------------------------------------------------------
@@ -195,32 +195,32 @@ def test_the_worst_finding_is_the_groups(made: Window) -> None:
         assert verdict.state is verdict.verdicts[0].state
         assert verdict.state.severity == max(one.state.severity for one in verdict.verdicts)
     else:
-        assert verdict.state is State.OK
+        assert verdict.state is LagFinding.OK
 
 
 @given(windows())
 def test_accusations_of_lag_need_lag_now_and_enough_looks(made: Window) -> None:
-    limits = Limits(moments=3)
+    limits = RuleLimits(moments=3)
     for verdict in judge(made, limits).verdicts:
-        if verdict.state in (State.STALLED, State.STOPPED, State.GROWING, State.SKEWED):
+        if verdict.state in (LagFinding.STALLED, LagFinding.STOPPED, LagFinding.GROWING, LagFinding.SKEWED):
             assert len(made.judged) >= 3
             assert made.latest is not None
             assert made.latest.at_least > 0
-        if verdict.queue is not None and verdict.state is not State.SKEWED:
+        if verdict.queue is not None and verdict.state is not LagFinding.SKEWED:
             track = made.tracks[verdict.queue, verdict.member]
             assert (track[-1].lag or 0) > 0
 
 
 @given(windows())
 def test_stopped_and_stalled_exclude_each_other(made: Window) -> None:
-    states = {verdict.state for verdict in judge(made, Limits(moments=2)).verdicts}
-    assert not {State.STOPPED, State.STALLED} <= states
+    states = {verdict.state for verdict in judge(made, RuleLimits(moments=2)).verdicts}
+    assert not {LagFinding.STOPPED, LagFinding.STALLED} <= states
 
 
 @given(windows())
 def test_a_reset_silences_everything_but_the_unknown(made: Window) -> None:
-    verdict = judge(made.reset(1e9), Limits(moments=2))
-    assert verdict.state in (State.OK, State.UNKNOWN)
+    verdict = judge(made.reset(1e9), RuleLimits(moments=2))
+    assert verdict.state in (LagFinding.OK, LagFinding.UNKNOWN)
 
 
 @given(windows(), st.integers(1, 10))
@@ -242,7 +242,7 @@ def test_members_that_come_slowly_after_a_reset_are_given_their_time() -> None:
     for number in range(4):  # pods take their time
         rested = rested.after(moment([(5, 99)], 1140.0 + STEP * number, members=()))
     rested = rested.after(moment([(5, 99)], 1140.0 + STEP * 4))
-    assert judge(rested).state is State.OK
+    assert judge(rested).state is LagFinding.OK
 
 
 def test_no_sentence_begins_with_a_name() -> None:

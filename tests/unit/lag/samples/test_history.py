@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.lag.making import moment
 
-from rocketfleet.lag.samples.history import History, Sample, bodies, json_line, samples_of
+from rocketfleet.lag.samples.history import LagSample, SampleKeeper, bodies, json_line, samples_of
 from rocketfleet.lag.samples.parquet_sink import ParquetSink, remove_oldest
 from rocketfleet.lag.target import Target
 from rocketfleet.wire.enums import ConsumeFromWhere
@@ -19,9 +19,9 @@ TARGET = Target(None, "g", ("orders",), ConsumeFromWhere.LAST_OFFSET, cluster="m
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()
 
 
-def sample(time: float = NOON, queue: int = 0, lag: int | None = 3, owner: str | None = "a") -> Sample:
+def sample(time: float = NOON, queue: int = 0, lag: int | None = 3, owner: str | None = "a") -> LagSample:
     offset = None if lag is None else 7
-    return Sample(
+    return LagSample(
         time, "main", "g", "orders", "broker-a", queue, 0, 10, offset, lag, None if lag is None else 1.5, owner
     )
 
@@ -35,10 +35,10 @@ class Kept:
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
-        self.written: list[Sample] = []
+        self.written: list[LagSample] = []
         self.closed = False
 
-    async def write(self, samples: Sequence[Sample]) -> None:
+    async def write(self, samples: Sequence[LagSample]) -> None:
         if self.error is not None:
             raise self.error
         self.written += samples
@@ -50,8 +50,8 @@ class Kept:
 def test_samples_are_those_that_were_read() -> None:
     seen = moment([(2, 9), (None, 4), (1, 5)], NOON, owners=["a", None, None], unread=[2])
     assert list(samples_of([(TARGET, seen)])) == [
-        Sample(NOON, "main", "g", "orders", "broker-a", 0, 0, 9, 2, 7, None, "a"),
-        Sample(NOON, "main", "g", "orders", "broker-a", 1, 0, 4, None, None, None, None),
+        LagSample(NOON, "main", "g", "orders", "broker-a", 0, 0, 9, 2, 7, None, "a"),
+        LagSample(NOON, "main", "g", "orders", "broker-a", 1, 0, 4, None, None, None, None),
     ]
 
 
@@ -75,7 +75,7 @@ def test_bodies_are_bounded_and_lose_nothing(queues: list[int], largest: int) ->
 
 async def test_moments_are_kept_every_so_often() -> None:
     kept = Kept()
-    history = History(kept, every=60.0)
+    history = SampleKeeper(kept, every=60.0)
     for number in range(9):
         await history.keep([(TARGET, moment([(2, 9)], NOON + 15 * number))])
     assert [one.time - NOON for one in kept.written] == [0, 60, 120]
@@ -83,7 +83,7 @@ async def test_moments_are_kept_every_so_often() -> None:
 
 async def test_a_sink_that_fails_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
     bad, good = Kept(OSError("no space left")), Kept()
-    history = History(bad, good, every=0.0)
+    history = SampleKeeper(bad, good, every=0.0)
     for number in range(3):
         await history.keep([(TARGET, moment([(2, 9)], NOON + number))])
     await history.close()

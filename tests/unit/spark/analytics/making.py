@@ -5,15 +5,15 @@ from typing import Any
 
 from rocketfleet.spark.analytics.figures import (
     Analysis,
+    ClusterGroupKey,
     GroupDetail,
     GroupFigures,
-    GroupKey,
     HourOfDay,
     Point,
     StuckQueue,
 )
 
-KEY = GroupKey("10.0.0.1:9876", "orders")
+KEY = ClusterGroupKey("10.0.0.1:9876", "orders")
 WELL = GroupFigures(
     key=KEY,
     queues=8,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.unit.spark.analytics.making import KEY, STUCK, WELL, analysis, group, hour, points
 
-from rocketfleet.spark.analytics.figures import GroupDetail, GroupKey, QueueTotal
+from rocketfleet.spark.analytics.figures import ClusterGroupKey, GroupDetail, QueueTotal
 from rocketfleet.spark.analytics.findings import Weight, findings, low_water, most_worth_a_look
 from rocketfleet.spark.analytics.recommending import recommend
 
@@ -69,7 +69,7 @@ def test_too_few_queues() -> None:
 
 
 def test_what_matters_most_comes_first() -> None:
-    names = {name: GroupKey("c", name) for name in ("slow", "stuck", "well")}
+    names = {name: ClusterGroupKey("c", name) for name in ("slow", "stuck", "well")}
     groups = [group(key=key, seconds_p95=9.0 if name == "slow" else 1.0) for name, key in names.items()]
     stuck = [replace(STUCK, key=names["stuck"])]
     assert most_worth_a_look(groups, stuck, 2) == [names["stuck"], names["slow"]]

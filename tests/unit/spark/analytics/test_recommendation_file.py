@@ -7,7 +7,7 @@ import pytest
 from tests.unit.spark.analytics.making import KEY, analysis, group, hour
 
 from rocketfleet.cli.rows.recommended_replicas import placed
-from rocketfleet.spark.analytics.figures import GroupKey
+from rocketfleet.spark.analytics.figures import ClusterGroupKey
 from rocketfleet.spark.analytics.recommendation_file import (
     Floor,
     floors_at,
@@ -27,7 +27,7 @@ def at(hours: float) -> float:
 
 def test_what_was_written_is_read_for_the_hour(tmp_path: Path) -> None:
     path = tmp_path / "floors.json"
-    unknown = group(key=GroupKey("c", "other"), shared=True)
+    unknown = group(key=ClusterGroupKey("c", "other"), shared=True)
     advice = [recommend(BY_HOUR), recommend(unknown)]
     write_recommendations(path, analysis(BY_HOUR, unknown), advice)
     other = Floor(unknown.key, None)

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from tests.unit.spark.analytics.making import KEY, STUCK, WELL, analysis, group, hour, points
 
-from rocketfleet.spark.analytics.figures import GroupDetail, GroupKey, QueueTotal
+from rocketfleet.spark.analytics.figures import ClusterGroupKey, GroupDetail, QueueTotal
 from rocketfleet.spark.analytics.recommending import recommend
 from rocketfleet.spark.analytics.report.page import page
 from rocketfleet.spark.analytics.report.svg import Scale, area, line, time_ticks, value_ticks
@@ -48,7 +48,7 @@ def parsed(text: str) -> Balanced:
     return parser
 
 
-def full(key: GroupKey = KEY, queue: str = "orders") -> str:
+def full(key: ClusterGroupKey = KEY, queue: str = "orders") -> str:
     queues = tuple(QueueTotal(queue, "broker-a", number, 5.0 * number, 9, 9, 1.0, 2.0) for number in range(8))
     hourly = {date(2026, 1, day): {number: 10.0 * number for number in range(24)} for day in (5, 6)}
     detail = GroupDetail(points(1.0, None, 50.0, 20.0), hourly, queues)
@@ -80,7 +80,7 @@ def test_nothing_is_fetched_and_nothing_is_run() -> None:
 
 
 def test_names_stay_names() -> None:
-    found = parsed(full(GroupKey(EVIL, EVIL), EVIL))
+    found = parsed(full(ClusterGroupKey(EVIL, EVIL), EVIL))
     assert "script" not in found.seen
     assert EVIL in "".join(found.words)
 
@@ -102,7 +102,7 @@ def test_a_page_of_nothing_but_a_group_without_figures() -> None:
 
 
 def test_groups_without_charts_are_still_in_the_table() -> None:
-    many = [group(key=GroupKey("c", f"group-{number}")) for number in range(30)]
+    many = [group(key=ClusterGroupKey("c", f"group-{number}")) for number in range(30)]
     text = page(analysis(*many, details={many[3].key: GroupDetail(points(1.0, 2.0))}), [], 0.0)
     assert text.count("<section") == 1
     assert all(one.key.group in text for one in many)

@@ -9,7 +9,7 @@ import pytest
 from rocketfleet.base.settings_error import SettingsError
 from rocketfleet.client.config import ClientConfig, TlsConfig
 from rocketfleet.spark.driver.options import read_options, secrets_of
-from rocketfleet.spark.driver.session import Place, master_url, place_in, session_conf
+from rocketfleet.spark.driver.session import DriverPlace, master_url, place_in, session_conf
 from rocketfleet.spark.driver.settings import DriverSettings, read, settings_of
 from rocketfleet.spark.source.options import read_options as checked
 from rocketfleet.wire.acl import Credentials
@@ -59,15 +59,15 @@ def test_what_is_wrong_with_it_is_said(change: dict[str, Any], sentence: str) ->
 
 
 def test_a_driver_that_does_the_work_itself_asks_for_no_executors() -> None:
-    conf = session_conf(settings(executors=5), Place())
+    conf = session_conf(settings(executors=5), DriverPlace())
     assert "spark.executor.instances" not in conf
     assert not [name for name in conf if name.startswith("spark.kubernetes")]
-    assert master_url(settings(), Place()) == "local[*]"
+    assert master_url(settings(), DriverPlace()) == "local[*]"
 
 
 def test_the_manifest_s_settings_win() -> None:
-    assert session_conf(settings(), Place())["spark.ui.enabled"] == "false"
-    assert session_conf(settings(conf={"spark.ui.enabled": "true"}), Place())["spark.ui.enabled"] == "true"
+    assert session_conf(settings(), DriverPlace())["spark.ui.enabled"] == "false"
+    assert session_conf(settings(conf={"spark.ui.enabled": "true"}), DriverPlace())["spark.ui.enabled"] == "true"
 
 
 @pytest.mark.parametrize(
@@ -76,21 +76,21 @@ def test_the_manifest_s_settings_win() -> None:
 def test_without_a_cluster_executors_are_processes(memory: str | None, expected: int) -> None:
     conf = {} if memory is None else {"spark.executor.memory": memory}
     made = settings(master="k8s", executors=3, conf=conf)
-    assert master_url(made, Place(path=Path("/app"))) == f"local-cluster[3,1,{expected}]"
-    found = session_conf(made, Place(path=Path("/app")))
+    assert master_url(made, DriverPlace(path=Path("/app"))) == f"local-cluster[3,1,{expected}]"
+    found = session_conf(made, DriverPlace(path=Path("/app")))
     assert found["spark.executorEnv.PYTHONPATH"] == "/app"
     assert not [name for name in found if name.startswith("spark.kubernetes")]
 
 
 def test_in_a_standalone_cluster_executors_do_not_look_for_our_directory() -> None:
-    found = session_conf(settings(master="spark://10.0.0.1:7077", executors=3), Place(path=Path("/app")))
+    found = session_conf(settings(master="spark://10.0.0.1:7077", executors=3), DriverPlace(path=Path("/app")))
     assert "spark.executorEnv.PYTHONPATH" not in found, "it would hide the package that is sent to them"
     assert found["spark.executor.instances"] == "3"
 
 
 def test_an_executor_s_memory_that_makes_no_sense_is_said() -> None:
     with pytest.raises(SettingsError, match=r"spark\.executor\.memory"):
-        master_url(settings(master="k8s", conf={"spark.executor.memory": "much"}), Place())
+        master_url(settings(master="k8s", conf={"spark.executor.memory": "much"}), DriverPlace())
 
 
 POD = {

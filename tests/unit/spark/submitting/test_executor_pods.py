@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from rocketfleet.cli.commands.spark import spark
 from rocketfleet.spark.submitting.executor_pods import (
-    Whereabouts,
+    SubmitterPlace,
     pod_settings,
     what_is_missing,
     whereabouts,
@@ -19,7 +19,7 @@ TEMPLATE = Path("/tmp/executor.json")
 
 
 def test_in_a_pod_executors_come_to_the_driver_and_belong_to_it() -> None:
-    settings = pod_settings({}, Whereabouts("10.0.0.7", "shop", "driver"), TEMPLATE)
+    settings = pod_settings({}, SubmitterPlace("10.0.0.7", "shop", "driver"), TEMPLATE)
     assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "10.0.0.7"
     assert settings["spark.kubernetes.namespace"] == "shop"
     assert settings["spark.kubernetes.driver.pod.name"] == "driver"
@@ -34,13 +34,13 @@ def test_what_is_given_wins() -> None:
         "spark.kubernetes.namespace": "other",
         "spark.kubernetes.executor.podTemplateFile": "mine.json",
     }
-    settings = pod_settings(given, Whereabouts("10.0.0.7", "shop", None), TEMPLATE)
+    settings = pod_settings(given, SubmitterPlace("10.0.0.7", "shop", None), TEMPLATE)
     assert not settings.keys() & given.keys()
     assert settings["spark.kubernetes.executor.useDriverPodIP"] == "false", "or executors are sent to 0.0.0.0"
 
 
 def test_what_is_not_known_is_left_to_spark() -> None:
-    settings = pod_settings({}, Whereabouts(), TEMPLATE)
+    settings = pod_settings({}, SubmitterPlace(), TEMPLATE)
     assert not settings.keys() & {"spark.driver.host", "spark.kubernetes.namespace", "spark.kubernetes.driver.pod.name"}
 
 
@@ -48,12 +48,12 @@ def test_the_whereabouts_of_a_pod(tmp_path: Path) -> None:
     (tmp_path / "namespace").write_text("shop\n")
     environment = {"POD_NAME": "driver", "POD_IP": "10.0.0.7"}
     found = whereabouts("k8s://https://10.96.0.1", environment, tmp_path / "namespace")
-    assert found == Whereabouts("10.0.0.7", "shop", "driver")
+    assert found == SubmitterPlace("10.0.0.7", "shop", "driver")
 
 
 @pytest.mark.parametrize("master", ["k8s://https://127.0.0.1:6443", "k8s://127.0.0.1:6443", "k8s://[::1", "k8s://"])
 def test_outside_a_loopback_address_is_nothing_that_pods_reach(master: str, tmp_path: Path) -> None:
-    assert whereabouts(master, {"POD_NAME": "driver"}, tmp_path / "namespace") == Whereabouts()
+    assert whereabouts(master, {"POD_NAME": "driver"}, tmp_path / "namespace") == SubmitterPlace()
 
 
 def test_the_template_keeps_to_the_restricted_level(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rocketfleet.allocation.request import Request
+from rocketfleet.allocation.request import AllocationRequest
 from rocketfleet.base.settings_error import SettingsError
-from rocketfleet.consumer.delivery.flow import Limits, TopicLimits
+from rocketfleet.consumer.delivery.flow import QueueLimits, TopicLimits
 from rocketfleet.consumer.settings import ConsumeMode, ConsumerSettings, Handover, InitialOffset
 from rocketfleet.consumer.subscription import Subscription
 from rocketfleet.wire.enums import ConsumeFromWhere, MessageModel
@@ -95,7 +95,7 @@ def test_every_setting_arrives() -> None:
         auto_commit=False,
         pull_batch_size=64,
         pull_interval=0.5,
-        limits=Limits(10, 11, 14),
+        limits=QueueLimits(10, 11, 14),
         topic_limits=TopicLimits(12, 13),
         heartbeat_interval=24.0,
         persist_interval=1.5,
@@ -178,7 +178,7 @@ def share(
     allocation: dict[str, Any], member: str, members: list[str], queues: list[MessageQueue]
 ) -> list[MessageQueue]:
     strategy = settings.strategy(settings_file.flatten({"allocation": allocation}))
-    return strategy.allocate(Request(group="g", member=member, members=members, queues=queues))
+    return strategy.allocate(AllocationRequest(group="g", member=member, members=members, queues=queues))
 
 
 def test_config_gives_the_queues_listed() -> None:

@@ -4,6 +4,6 @@
 """
 
 from rocketfleet.lag.judging.rules.judge import judge
-from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, GroupVerdict, Limits, State, Verdict
+from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, GroupVerdict, LagFinding, LagVerdict, RuleLimits
 
-__all__ = ["DEFAULT_LIMITS", "GroupVerdict", "Limits", "State", "Verdict", "judge"]
+__all__ = ["DEFAULT_LIMITS", "GroupVerdict", "LagFinding", "LagVerdict", "RuleLimits", "judge"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocketfleet.base.counting import counted
-from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, Limits, State, Verdict
+from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, LagFinding, LagVerdict, RuleLimits
 
 if TYPE_CHECKING:
     from rocketfleet.lag.figures import GroupLag
     from rocketfleet.lag.judging.window import Window
 
 
-def failing(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
+def failing(window: Window, limits: RuleLimits = DEFAULT_LIMITS) -> list[LagVerdict]:
     """Of the last minute's attempts half or more failed, and not just a few; it goes on until others succeed, or until
     nothing waits for another try. Or messages became dead letters during the window.
 
@@ -26,11 +26,11 @@ def failing(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
     if attempts is not None and attempts.failed >= limits.failures and 2 * attempts.failed >= attempts.tried:
         goes_on = latest.observed_at - attempts.at <= limits.failing_seconds
         if goes_on or latest.delayed:
-            found.append(Verdict(State.FAILING, _sentence(latest)))
+            found.append(LagVerdict(LagFinding.FAILING, _sentence(latest)))
     given_up = _given_up(window)
     if given_up:
         text = f"the handlers have given up on {counted(given_up)}, now among the dead letters"
-        found.append(Verdict(State.FAILING, text))
+        found.append(LagVerdict(LagFinding.FAILING, text))
     return found
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocketfleet.base.counting import counted
-from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, Limits, State, Verdict
+from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, LagFinding, LagVerdict, RuleLimits
 
 if TYPE_CHECKING:
     from rocketfleet.lag.judging.window import Window
 
 
-def idle_member(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
+def idle_member(window: Window, limits: RuleLimits = DEFAULT_LIMITS) -> list[LagVerdict]:
     """At every moment of the window the member was in the group, owners of queues were known, and it was none.
 
     In a broadcasting group every member has every queue, so none is idle.
@@ -29,6 +29,6 @@ def idle_member(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict
     members, queues = judged[-1].members or 0, len(judged[-1].queues)
     why = f": there are {counted(members, 'member')} and {counted(queues, 'queue')}" if members > queues else ""
     return [
-        Verdict(State.IDLE_MEMBER, f"member {member} has had no queue{why}", member=member)
+        LagVerdict(LagFinding.IDLE_MEMBER, f"member {member} has had no queue{why}", member=member)
         for member in sorted(idle or ())
     ]

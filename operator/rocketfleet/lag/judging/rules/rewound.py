@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, Limits, State, Verdict
+from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, LagFinding, LagVerdict, RuleLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rocketfleet.lag.judging.window import Window
 
 
-def rewound(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
+def rewound(window: Window, limits: RuleLimits = DEFAULT_LIMITS) -> list[LagVerdict]:
     """The offset fell from one moment to the next, no later one reached what it fell from, and there is lag now.
 
     A few messages done twice at a change of owner are made up for in moments, so they are no rewind. A reset that was
@@ -26,7 +26,7 @@ def rewound(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
         if fall is not None and (track[-1].lag or 0) > limits.allowed_lag:
             before, after = fall
             sentence = f"queue {queue} went back from {before} to {after}: what lies between is consumed again"
-            found.append(Verdict(State.REWOUND, sentence, queue, member))
+            found.append(LagVerdict(LagFinding.REWOUND, sentence, queue, member))
     return found
 
 

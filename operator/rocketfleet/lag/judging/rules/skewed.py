@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, TypeVar
 
-from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, Limits, State, Verdict
+from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, LagFinding, LagVerdict, RuleLimits
 
 if TYPE_CHECKING:
     from rocketfleet.lag.figures import GroupLag
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound=Hashable)
 
 
-def skewed(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
+def skewed(window: Window, limits: RuleLimits = DEFAULT_LIMITS) -> list[LagVerdict]:
     """At every moment of the window the same queue has more than half of the group's lag, and more than twice a fair
     share of it; so of two queues none ever is, for one of two must have half. The same for a member, by the queues it
     has. A member that is slow only because of one queue is not accused beside it. A small backlog is no skew.
@@ -30,13 +30,15 @@ def skewed(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
     if queue is not None:
         share = _by_queue(judged[-1])[queue] * 100 // judged[-1].at_least
         return [
-            Verdict(State.SKEWED, f"queue {queue} carries {share} % of the group's lag: is one key most of it?", queue)
+            LagVerdict(
+                LagFinding.SKEWED, f"queue {queue} carries {share} % of the group's lag: is one key most of it?", queue
+            )
         ]
     member = _same([_heaviest(_by_member(moment)) for moment in judged])
     if member is not None:
         share = _by_member(judged[-1])[member] * 100 // judged[-1].at_least
         sentence = f"the queues of {member} carry {share} % of the group's lag: is it slower than the others?"
-        return [Verdict(State.SKEWED, sentence, member=member)]
+        return [LagVerdict(LagFinding.SKEWED, sentence, member=member)]
     return []
 
 

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rocketfleet.lag.figures import QueueLag
-    from rocketfleet.lag.judging.rules.verdict import Limits
+    from rocketfleet.lag.judging.rules.verdict import RuleLimits
 
 
-def waits(track: Sequence[QueueLag], limits: Limits) -> bool:
+def waits(track: Sequence[QueueLag], limits: RuleLimits) -> bool:
     """Whether there are enough moments, and lag at every one: a group that was at the end of a queue keeps up."""
     return len(track) >= limits.moments and all(row.lag is not None and row.lag > limits.allowed_lag for row in track)
 
@@ -21,7 +21,7 @@ def stands_still(track: Sequence[QueueLag]) -> bool:
     return all(row.consumer_offset == track[0].consumer_offset for row in track)
 
 
-def keeps_up(track: Sequence[QueueLag], limits: Limits) -> bool:
+def keeps_up(track: Sequence[QueueLag], limits: RuleLimits) -> bool:
     """Whether all is consumed that was there two looks ago, and longer ago than a group takes to commit its offsets.
 
     What a look finds waiting has mostly just come in, or is consumed and not committed yet. How much that is differs

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from rocketfleet.base.counting import counted
 from rocketfleet.lag.judging.rules.standing import span_text, stands_still, waits
-from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, Limits, State, Verdict
+from rocketfleet.lag.judging.rules.verdict import DEFAULT_LIMITS, LagFinding, LagVerdict, RuleLimits
 
 if TYPE_CHECKING:
     from rocketfleet.lag.judging.window import Window
 
 
-def stopped(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
+def stopped(window: Window, limits: RuleLimits = DEFAULT_LIMITS) -> list[LagVerdict]:
     """No offset of the group moved in the whole window, in some queue there was lag at every moment, and the group
     has no members; or, where it is not known whether it has any, nothing tells of one.
 
@@ -28,4 +28,4 @@ def stopped(window: Window, limits: Limits = DEFAULT_LIMITS) -> list[Verdict]:
         return []
     messages = counted(sum(track[-1].lag or 0 for track in waiting), "message waits", "messages wait")
     who = "the group has no member" if judged[-1].members == 0 else "no member of the group commits anything"
-    return [Verdict(State.STOPPED, f"{who}, for {span_text(waiting[0])} now, and {messages}")]
+    return [LagVerdict(LagFinding.STOPPED, f"{who}, for {span_text(waiting[0])} now, and {messages}")]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rocketfleet.wire.queue import MessageQueue
 
 
-class State(StrEnum):
+class LagFinding(StrEnum):
     """Milder ones first: of several, the last one here is the group's."""
 
     OK = "OK"
@@ -32,16 +32,16 @@ class State(StrEnum):
     @property
     def healthy(self) -> bool | None:
         """Whether messages are consumed as they should be; None if that cannot be said."""
-        if self is State.UNKNOWN:
+        if self is LagFinding.UNKNOWN:
             return None
-        return self in (State.OK, State.IDLE_MEMBER, State.SKEWED)
+        return self in (LagFinding.OK, LagFinding.IDLE_MEMBER, LagFinding.SKEWED)
 
 
-_ORDER = {state: place for place, state in enumerate(State)}
+_ORDER = {state: place for place, state in enumerate(LagFinding)}
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RuleLimits:
     """How much it takes."""
 
     moments: int = 5
@@ -58,14 +58,14 @@ class Limits:
     """What lies there for a shorter time may only not be committed yet."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = RuleLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LagVerdict:
     """One finding. What it is about: a queue, a member (client id), or, with neither, the group."""
 
-    state: State
+    state: LagFinding
     sentence: str
     queue: MessageQueue | None = None
     member: str | None = None
@@ -75,7 +75,7 @@ class Verdict:
 class GroupVerdict:
     """The worst of all findings, and the findings, the worst first."""
 
-    state: State
+    state: LagFinding
     sentence: str
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[LagVerdict, ...] = ()
     early: bool = False  # nothing was found, because there is too little to judge yet

@@ -17,7 +17,7 @@ from rocketfleet.spark.analytics.wording import NONE, moment, number, span
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rocketfleet.spark.analytics.figures import Analysis, GroupDetail, GroupFigures, GroupKey
+    from rocketfleet.spark.analytics.figures import Analysis, ClusterGroupKey, GroupDetail, GroupFigures
     from rocketfleet.spark.analytics.findings import Finding
     from rocketfleet.spark.analytics.recommending import Recommendation
 
@@ -31,7 +31,7 @@ def page(analysis: Analysis, recommendations: Sequence[Recommendation], written:
     """The whole file. `written` is when, in seconds since 1970."""
     found = findings(analysis, recommendations)
     advice = {one.key: one for one in recommendations}
-    by_group: dict[GroupKey, list[Finding]] = {}
+    by_group: dict[ClusterGroupKey, list[Finding]] = {}
     for one in found:
         by_group.setdefault(one.key, []).append(one)
     several = len({group.key.cluster for group in analysis.groups}) > 1
@@ -62,7 +62,7 @@ def _with_details(analysis: Analysis) -> list[GroupFigures]:
     return [by_key[key] for key in analysis.details]
 
 
-def _anchor(analysis: Analysis, key: GroupKey) -> str:
+def _anchor(analysis: Analysis, key: ClusterGroupKey) -> str:
     return f"group-{next(place for place, group in enumerate(analysis.groups) if group.key == key)}"
 
 
@@ -102,8 +102,8 @@ def _head(analysis: Analysis, found: Sequence[Finding]) -> str:
 
 def _overview(
     analysis: Analysis,
-    found: Mapping[GroupKey, Sequence[Finding]],
-    advice: Mapping[GroupKey, Recommendation],
+    found: Mapping[ClusterGroupKey, Sequence[Finding]],
+    advice: Mapping[ClusterGroupKey, Recommendation],
     *,
     several: bool,
 ) -> str:
@@ -153,7 +153,7 @@ def _traffic(analysis: Analysis) -> str:
     )
 
 
-def _members(analysis: Analysis, advice: Mapping[GroupKey, Recommendation]) -> str:
+def _members(analysis: Analysis, advice: Mapping[ClusterGroupKey, Recommendation]) -> str:
     rows = []
     for group in analysis.groups:
         one = advice.get(group.key)
