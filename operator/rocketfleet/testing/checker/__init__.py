@@ -12,5 +12,5 @@ In the order to read:
 - `excuses.py`: which fault explains that a message came again
 - a file for each family of findings: `losses.py`, `repetitions.py`, `order.py`, `doubles.py`, `offsets.py`,
   `unowned.py`, `backlog.py`; each is a function from record and promises to findings
-- `history_verdict.py`: what they amount to; `check.py`: all of it
+- `finding.py`: what each of them says; `history_verdict.py`: what they amount to; `check.py`: all of it
 """
