@@ -82,7 +82,7 @@ BASES: dict[str, Object] = {
         "template": {"metadata": LABELS, "spec": {"containers": [CONTAINER]}},
     },
     "a pipeline": {
-        "replicas": 1,
+        "replicas": None,
         "engine": "Spark",
         "worker": None,
         "spark": {
