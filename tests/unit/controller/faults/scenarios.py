@@ -297,9 +297,11 @@ class Ending:
     writes: int
     wrongs: list[str]
 
-    def judged(self, plain: Undisturbed, *, more_writes: int) -> list[str]:
-        """What is not as it is without faults."""
+    def judged(self, plain: Undisturbed, *, more_writes: int | None) -> list[str]:
+        """What is not as it is without faults. `more_writes` None: the way there may be any, only the end counts."""
         found = [*self.wrongs, *differences(plain.end, self.end)]
+        if more_writes is None:
+            return found
         if self.made != plain.made and plain.story.pause is None:
             found.append(f"{self.made} pods were created and removed, and {plain.made} undisturbed")
         if self.writes > plain.writes + more_writes and plain.story.pause is None:

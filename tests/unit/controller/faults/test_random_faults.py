@@ -209,6 +209,8 @@ def essentials(world: World) -> Object:
     if end["object"] is not None:
         for key in ("observedGeneration", "finalizers"):
             del end["object"][key]
+        if end["object"]["spec"].get("suspend"):  # it keeps what it had when it ran, if it ever did
+            del end["object"]["prepared"], end["budgets"], end["secrets"]
     return end
 
 

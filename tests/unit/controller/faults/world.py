@@ -85,10 +85,11 @@ class World:
         if not asked.writes:
             self.reads.append(str(asked))
             return (self.server if as_of is None else self.server.at(as_of)).answer(asked)
-        if asked.method == "DELETE":
-            self._judge_deletion(asked)
+        undrained = self._undrained(asked) if asked.method == "DELETE" and asked.key[0] == "pods" else None
         before = self.server.version
         answer = self.server.answer(asked)
+        if undrained:
+            self.wrongs.append(f"{asked.key[2]} is deleted: {undrained}")
         if asked.method == "POST" and asked.key[0] == "pods":
             self._judge_creation(asked)
         if self.server.version != before:
@@ -110,11 +111,6 @@ class World:
             self.on_write(what)
 
     # -- what must never happen ---------------------------------------------------------------------------------------
-
-    def _judge_deletion(self, asked: Asked) -> None:
-        why = self._undrained(asked) if asked.key[0] == "pods" and asked.key in self.server.objects else None
-        if why:
-            self.wrongs.append(f"{asked.key[2]} is deleted: {why}")
 
     def _judge_creation(self, asked: Asked) -> None:
         labels = asked.body["metadata"]["labels"]
@@ -144,7 +140,9 @@ class World:
 
     def _undrained(self, asked: Asked) -> str | None:
         """Why a pod must not be deleted now; None: it may."""
-        body = self.server.objects[asked.key]
+        body = self.server.objects.get(asked.key)
+        if body is None:
+            return None
         uid = (asked.body.get("preconditions") or {}).get("uid")
         if uid is None:
             return "by its name alone"
