@@ -12,6 +12,7 @@ it needs to be granted twice.
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tests.broker.replay.judge import Seen
@@ -44,7 +45,6 @@ class MemberNetwork:
         self._tell = tell
         self._names = Proxy(name_server, rewrite=self._rewrite)
         self._brokers: dict[str, Proxy] = {}  # real address → proxy
-        self._open: set[str] = set()
         self._opening: set[asyncio.Task[None]] = set()
         self._needed: dict[int, int] = {}  # queue → how many times its lock has to be granted until it is ours
         self._had: set[int] = set()  # queues whose lock was granted, and not given back since
@@ -164,15 +164,15 @@ class MemberNetwork:
         return Sort(RENEW if certain else LOCK, queues, name=lock.client_id)
 
 
+@dataclass(slots=True)
 class Sort:
-    """What kind of request it is."""
+    """What kind of request it is, and what it is about. `granted` are locks, once that is answered."""
 
-    def __init__(self, request: str, queues: frozenset[int] = frozenset(), *, name: str = "", offset: int = -1) -> None:
-        self.request = request
-        self.queues = queues
-        self.name = name
-        self.offset = offset
-        self.granted: frozenset[int] = frozenset()
+    request: str
+    queues: frozenset[int] = frozenset()
+    name: str = ""
+    offset: int = -1
+    granted: frozenset[int] = frozenset()
 
     def told(self) -> str:
         """For a person."""

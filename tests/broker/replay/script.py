@@ -39,9 +39,8 @@ PULL = "pull"
 RENEW = "renew"
 CLAIM = "claim"  # lock the mark of the group's beginning
 MARK = "mark"  # write it
-LOOK_AGAIN = "look again"  # a read in the middle of a beginning
 HANDLE = "handle"  # no request: a handler that finishes
-REQUESTS = (LOOK, LOCK, UNLOCK, RELEASE, READ, COMMIT, CLAIM, MARK, LOOK_AGAIN, HANDLE)
+REQUESTS = (LOOK, LOCK, UNLOCK, RELEASE, READ, COMMIT, CLAIM, MARK, HANDLE)
 
 GIVES_UP = {COMMIT: 3.0, READ: 3.0, MARK: 3.0, CLAIM: 3.0}
 """Seconds after which a sender gives up on what is not answered; 1 s for all others."""
@@ -111,8 +110,6 @@ _SENT = (
     (re.compile(r"(m\d): q\d is unlocked.*"), UNLOCK),
     (re.compile(r"(m\d): q\d (?:begins|finishes) .*"), HANDLE),
     (re.compile(r"(m\d) wants to begin"), CLAIM),
-    # The model's member begins anew as soon as its lock is out; the code looks at each offset before it writes one.
-    (re.compile(r"(m\d) begins anew"), LOOK_AGAIN),
     (re.compile(r"(m\d) (?:marks a beginning|has begun)"), MARK),
     (re.compile(r"(m\d) writes the ends"), COMMIT),
 )
@@ -325,9 +322,6 @@ class _Writing:
     def _send(self, said: _Said, step: Step, since: int) -> None:
         member, request = said
         label = step.label
-        if _INSIDE.match(label):
-            self.skipped.append(label)
-            return
         if label.endswith(_SLOW):
             seconds = GIVES_UP.get(request, 1.0)
             self.actions.append(Action("aside", member, request, seconds=seconds, since=since, move=label))

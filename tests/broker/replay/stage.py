@@ -23,7 +23,7 @@ from tests.broker.replay.judge import Done, Handled, History
 from tests.broker.replay.network import MemberNetwork, as_seen, sort_of
 from tests.broker.replay.proxy import Do, Of, Passage, Proxy, Rule
 from tests.broker.replay.schedule import Schedule
-from tests.broker.replay.script import BEAT, HANDLE, LOOK_AGAIN, MARK, PULL, READ, RENEW, Action
+from tests.broker.replay.script import BEAT, HANDLE, MARK, PULL, RENEW, Action
 from tests.support.waiting import TookTooLongError, until
 
 from rocketfleet.client.client import Client
@@ -552,8 +552,7 @@ class Stage:
 
 
 def _means(request: str) -> Callable[[Passage], bool]:
-    wanted = READ if request == LOOK_AGAIN else request
-    return lambda passage: sort_of(passage).request == wanted
+    return lambda passage: sort_of(passage).request == request
 
 
 def _holding(request: str) -> Rule:
