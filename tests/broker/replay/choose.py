@@ -35,6 +35,7 @@ LEFT_OUT = {
     "a beginning goes on without its lock": "at which of its requests a member freezes cannot be chosen from outside",
     "every stored offset is taken for our own": "the way of another mutant goes there too",
     "a queue is unlocked before its offset is persisted": "the same",
+    "a rewind that is heard of while the queue is leaving is ignored": "its only member leaves",
 }
 
 
