@@ -5,6 +5,7 @@ import time
 
 from tests.faults.fault import Fault
 
+from rocketfleet.client.errors import GroupNotExist
 from rocketfleet.client.requests import broker_offsets, broker_topics
 from rocketfleet.testing.history import ChangeName, EventKind
 from rocketfleet.wire.bodies import TopicConfig
@@ -66,7 +67,10 @@ class GroupReset(Fault):
         for broker in scene.layout.brokers:
             address = scene.fleet.address_of(await asyncio.to_thread(scene.fleet.master_of, broker))
             began = time.monotonic()
-            moved = await broker_offsets.reset_offsets(scene.client.remoting, address, scene.group, scene.topic, to)
+            try:
+                moved = await broker_offsets.reset_offsets(scene.client.remoting, address, scene.group, scene.topic, to)
+            except GroupNotExist:
+                continue  # no member has been there yet, so there is nothing to move
             for queue, offset in moved.items():
                 scene.recorder.note(
                     EventKind.CHANGE, what=ChangeName.RESET, queue=queue, offset=offset, began=round(began, 6)

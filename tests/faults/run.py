@@ -45,6 +45,7 @@ SETTLE_SECONDS = 180.0
 QUIET_SECONDS = 45.0  # all is committed, and nothing has been handled for so long: what is missing does not come
 PROGRESS_SECONDS = 10.0
 RESTART_SECONDS = 1.0
+REPLICATION_SECONDS = 12.0
 WATCH_SECONDS = 0.1
 STANDSTILL_SECONDS = 0.7
 _numbers = itertools.count(1)
@@ -187,6 +188,9 @@ class FaultRun:
         if stage.from_last_offset:
             scene.recorder.note(EventKind.CHANGE, what=ChangeName.GROUP_BEGAN, group=scene.group)
             traffic.start()
+        if stage.slaves:
+            # A slave copies topics, groups and offsets every ten seconds: killed before that, a master has no stand-in.
+            await asyncio.sleep(REPLICATION_SECONDS)
         self.say(
             f"{len(stage.member_names)} members own {len(owners)} queues; {len(scene.schedule.faults)} faults follow"
         )
