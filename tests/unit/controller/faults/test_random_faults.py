@@ -230,7 +230,7 @@ def plain(spec: Any) -> Object:
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     derandomize=not ANY_WEATHER,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
