@@ -41,6 +41,7 @@ Not all: what a mutant does is visible only until the next rule comes to the res
 """
 
 BROKEN_PATIENCE = 6.0
+PLAYS = 4
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +71,19 @@ async def test_it_ends_as_the_model_says(schedule: Schedule, request: pytest.Fix
 
 @pytest.mark.parametrize("schedule", [one for one in SCHEDULES if one.mutant in BROKEN], ids=lambda one: one.name)
 async def test_broken_members_are_found_out(schedule: Schedule, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    async with Stage(
-        cluster_of(schedule, request), schedule, tmp_path, mutant=schedule.mutant, patience=BROKEN_PATIENCE
-    ) as stage:
-        try:
-            history = await stage.play()
-        except TookTooLongError:
-            history = stage.so_far()  # it does not do what was expected
-        wrong = judge(history, schedule.prediction)
-        assert any(BROKEN[schedule.mutant] in one for one in wrong), "\n".join([*wrong, stage.describe()])
+    """Somewhere in a few plays: what is broken is a race, and a script does not decide who wins it."""
+    seen: list[str] = []
+    for number in range(PLAYS):
+        (directory := tmp_path / str(number)).mkdir()
+        async with Stage(
+            cluster_of(schedule, request), schedule, directory, mutant=schedule.mutant, patience=BROKEN_PATIENCE
+        ) as stage:
+            try:
+                history = await stage.play()
+            except TookTooLongError:
+                history = stage.so_far()  # it does not do what was expected
+            wrong = judge(history, schedule.prediction)
+            if any(BROKEN[schedule.mutant] in one for one in wrong):
+                return
+            seen += [*wrong, stage.describe()]
+    pytest.fail("\n".join(seen))
