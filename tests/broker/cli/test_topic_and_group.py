@@ -220,7 +220,9 @@ def consumed(told: dict[str, Any], topic: str, count: int) -> dict[str, Any] | N
     """The status, once everything is consumed and every queue has an owner."""
     mine = [row for row in told["queues"] if row["topic"] == topic]
     done = (
-        sum(row["consumer_offset"] or 0 for row in mine) == count and all(row["member"] for row in mine) and told["members"]
+        sum(row["consumer_offset"] or 0 for row in mine) == count
+        and all(row["member"] for row in mine)
+        and told["members"]
     )
     return told if done else None
 
