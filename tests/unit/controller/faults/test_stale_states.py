@@ -5,7 +5,7 @@ Three ways to see an old state, each at every point of an undisturbed run:
 - A single read of the API server, an object or a list, is answered from each older state that would answer otherwise.
 - The watch stands still: from one change on, everything is told seconds late.
 - The operator dies after a write, and the next one finds an API server that is behind: its first lists, and all that it
-  is told for seconds, are of an older state ("time travel"): that of the beginning, of half-way, or of a moment ago. It
+  is told for seconds, are of an older state ("time travel"): that of the beginning, or of a moment ago. It
   may write more then, and make a pod that is one too many for an update, but comes to the same end.
 
 Kubernetes itself answers a read without `resourceVersion` from the newest state, so the first and the last are worse
@@ -156,13 +156,14 @@ def test_an_old_answer_to_any_read_changes_nothing_in_the_end(story: Story) -> N
 def test_a_watch_that_stands_still_anywhere_changes_nothing_in_the_end(story: Story) -> None:
     plain = undisturbed(story.name)
     bad = {}
-    for number in range(len(plain.news)):
+    begins = [number for number, news in enumerate(plain.news) if news]  # what is no news may be late as it likes
+    for number in begins:
         found = with_faults(plain, Standstill(number)).judged(plain, more_writes=MORE_WRITES)
         if found:
             bad[f"from change {number} on"] = found
-    print(f"{story}: the watch stood still at {len(plain.news)} changes, {len(bad)} ends were others")
+    print(f"{story}: the watch stood still at {len(begins)} changes, {len(bad)} ends were others")
     assert not bad, "\n".join(f"{where}: {what}" for where, what in bad.items())
-    assert plain.news
+    assert begins
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
@@ -171,7 +172,7 @@ def test_an_operator_that_begins_in_the_past_comes_to_the_same_end(story: Story)
     bad, count = {}, 0
     for moment in plain.moments:
         versions = older_lists(plain, moment)
-        for version in sorted({*versions[:1], versions[len(versions) // 2], *versions[-2:-1]} if versions else ()):
+        for version in sorted({*versions[:1], *versions[-2:-1]}):
             count += 1
             found = restarted(plain, moment, version).judged(plain, more_writes=None)
             if found:
